@@ -38,18 +38,18 @@ describe.skipIf(!hasChromium())('the expiry date at check-out', () => {
     await send.click()
     await ada.getByText('1 request submitted').waitFor()
     await ada.getByRole('link', { name: 'View in My requests' }).click()
-    await ada.getByText(/expires .*23:59$/).waitFor()
+    await ada.getByText(/requested until .*23:59$/).waitFor()
     await ada.getByRole('link', { name: 'The project share' }).click()
-    await ada.getByText('Expiry date', { exact: true }).waitFor()
-    await ada.getByText(/^Expires .*23:59$/).waitFor()
+    await ada.getByText('Requested until', { exact: true }).waitFor()
+    await ada.getByText(/^Requested until .*23:59$/).waitFor()
     await picture(ada, 'request-access-end')
 
     const { page: grace, complaints: hers } = await visit('/portal/approvals', 'grace', {
       timezoneId: 'UTC',
     })
-    await grace.getByText(/expires .*23:59$/).waitFor()
+    await grace.getByText(/requested until .*23:59$/).waitFor()
     await grace.getByRole('link', { name: 'The project share for ada' }).click()
-    await grace.getByText('Expiry date', { exact: true }).waitFor()
+    await grace.getByText('Requested until', { exact: true }).waitFor()
     await grace.getByText(/23:59 \(in 5 days\)/).waitFor()
     await expectAccessible(grace, 'an approval with an end')
     await picture(grace, 'approval-access-end')
@@ -58,6 +58,7 @@ describe.skipIf(!hasChromium())('the expiry date at check-out', () => {
     await grace.getByText('Approved: The project share for ada').waitFor()
 
     await ada.getByText('Done').first().waitFor()
+    await ada.getByText(/^Access until .*23:59 \(in 5 days\)$/).waitFor()
     await ada.goto('/portal')
     await ada.getByRole('link', { name: 'Your access to project-share expires in 5 days' }).click()
     await ada.getByText(/Until .*23:59/).waitFor()

@@ -1,3 +1,4 @@
+import { GatewayError } from '#kernel/errors.ts'
 import type { When } from '#kernel/time.ts'
 
 /** Access that expires. */
@@ -24,6 +25,25 @@ export interface Grant extends Omit<NewGrant, 'expires'> {
   /** The run that removes the access after that. */
   readonly removal?: string
 }
+
+/** What the access is now that a run granted or extended. */
+export interface AccessNow {
+  /** `removing` once it has expired or was given back, `notRemoved` if the run that removes it failed. */
+  readonly state: 'active' | 'removing' | 'notRemoved' | 'ended'
+  /** When the first part of it expires; when all of it expired or would have, if nothing of it is active. */
+  readonly expires: Date
+  readonly ended?: Date
+  /** It was ended before its expiry. */
+  readonly givenBack?: true
+}
+
+/** The error of a run that is to end access earlier than it ends now. */
+export const lastsLonger = ({ subject, kind, name, target, expires }: Grant, ends: Date): GatewayError =>
+  new GatewayError(
+    'CONFLICT',
+    `"${subject}" has ${kind} "${name}" of "${target}" until ${expires.toISOString()}, and ${ends.toISOString()} is earlier`,
+    { publicText: `The access lasts until ${expires.toISOString()} already. Request it with a later expiry date.` },
+  )
 
 export interface GrantRevocation {
   readonly grant: string

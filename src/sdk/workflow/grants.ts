@@ -5,6 +5,8 @@ import type { Grant } from './grant.ts'
 export interface GrantAccess {
   /** The active grants of a user, at most 500. */
   ofSubject(login: string): Promise<readonly Grant[]>
-  /** Undefined if it is no longer active. A grant is never shortened. */
-  extend(id: string, expires: When): Promise<Grant | undefined>
+  /** Those of them that runs of the workflow granted or extended. */
+  through(workflow: string, login: string): Promise<readonly Grant[]>
+  /** By a run. Undefined if it is no longer active, or lasts longer already: a grant is never shortened. */
+  extend(id: string, expires: When, run: string): Promise<Grant | undefined>
 }

@@ -238,6 +238,12 @@ export const kinds: Readonly<Record<string, Kind>> = {
     },
     order: 'id',
   },
+  grantRun: {
+    table: 'grant_runs',
+    fields: { grantId: 'text', run: 'text' },
+    order: 'grant_id, run',
+    isNewer: true,
+  },
   delegation: {
     table: 'delegations',
     fields: {

@@ -54,12 +54,12 @@ async function revoke(grant: Grant, { store, runs, log }: RevokerParts): Promise
 }
 
 /** The run that removes the access of a revoked grant. */
-export const removalCall = ({ target, subject, kind, name, expires, run }: Grant): WorkflowCall => ({
+export const removalCall = ({ target, subject, kind, name }: Grant): WorkflowCall => ({
   head: {
     workflow: removalWorkflow,
     requester: ownTarget,
     who: { requester: ownIdentity('grants') },
-    reason: `given until ${expires.toISOString()}${run === undefined ? '' : ` by run ${run}`}`,
+    reason: 'The access expired.',
   },
   user: { userID: subject, attributes: new Attributes(), groups: [] },
   keepGroups: true,

@@ -3,7 +3,7 @@ import type { Identity } from '#identity/identity.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import type { When } from '#kernel/time.ts'
-import type { Grant } from '#sdk/workflow/grant.ts'
+import type { AccessNow, Grant } from '#sdk/workflow/grant.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
@@ -46,8 +46,16 @@ export class OwnGrants implements GrantAccess {
     return this.#parts.grants.ofSubject(login)
   }
 
-  extend(id: string, expires: When): Promise<Grant | undefined> {
-    return this.#parts.grants.extend(id, expires)
+  through(workflow: string, login: string): Promise<readonly Grant[]> {
+    return this.#parts.grants.through(workflow, login)
+  }
+
+  extend(id: string, expires: When, run: string): Promise<Grant | undefined> {
+    return this.#parts.grants.extend(id, expires, run)
+  }
+
+  ofRuns(runs: readonly string[]): Promise<ReadonlyMap<string, AccessNow>> {
+    return this.#parts.grants.ofRuns(runs)
   }
 
   get(id: string): Promise<Grant | undefined> {
@@ -73,7 +81,7 @@ export class OwnGrants implements GrantAccess {
    */
   async giveBack(grant: Grant, { login, identity, requestId }: GiveBackCaller): Promise<string> {
     const { runs, store, clock } = this.#parts
-    const { id, target, kind, name, expires } = grant
+    const { id, target, kind, name } = grant
     const run = await runs.prepare({
       ...removalCall(grant),
       head: {
@@ -81,7 +89,7 @@ export class OwnGrants implements GrantAccess {
         requester: login,
         who: { requester: identity, subject: identity },
         requestId,
-        reason: `given back before ${expires.toISOString()}`,
+        reason: 'The access was given back.',
       },
     })
     const entry = {

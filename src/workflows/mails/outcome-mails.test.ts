@@ -11,6 +11,7 @@ import { commitOf, minute, newApproval, newRun } from '#testing/databases/workfl
 import { userRef } from '#testing/workflows/user-ref.ts'
 import { mailedOutcomes, type OutcomeMails } from '#workflows/jobs/maintenance-access.ts'
 import { ApprovalStore } from '#workflows/store/approval-store.ts'
+import { GrantStore } from '#workflows/store/grant-store.ts'
 import type { NextState } from '#workflows/store/run-commit.ts'
 import { RunStore } from '#workflows/store/run-store.ts'
 import { mailOutcomes } from './outcome-mails.ts'
@@ -37,6 +38,7 @@ describe('mails about outcomes', () => {
       runs: new RunStore(database),
       approvals: new ApprovalStore(database),
       mails: new MailStore(database),
+      grants: new GrantStore(database),
     }
     const parts = {
       ...one,
@@ -102,7 +104,7 @@ describe('mails about outcomes', () => {
     expect(textOf(done)).toBe(`${about(done)} is done.`)
     expect(textOf(expired)).toContain('it had not ended by its deadline. Nothing was changed.')
     expect(textOf(failed)).toContain(
-      'failed: A downstream system refused the change. Some changes had been made before.',
+      'failed: A downstream system refused the change. Some changes may have been made before.',
     )
     expect(textOf(stuck)).toContain('is on hold until an administrator has looked at it. It may still succeed.')
     expect(textOf(stopped)).toBe(`${about(stopped)} was cancelled: No budget. Nothing was changed.`)
@@ -122,7 +124,7 @@ describe('mails about outcomes', () => {
     const mails = await sent()
     expect(mails.get(done)?.subject).toBe('Erledigt: Konto anlegen')
     expect(mails.get(failed)?.text).toContain(
-      'ist fehlgeschlagen: Ein angebundenes System hat die Änderung abgelehnt. Einige Änderungen waren vorher schon gemacht.',
+      'ist fehlgeschlagen: Ein angebundenes System hat die Änderung abgelehnt. Einige Änderungen waren vorher vielleicht schon gemacht.',
     )
     expect(mails.get(english)?.subject).toBe('Done: Label of create-user')
     await notifications.save(userRef('ulla').identity, { choices: {}, language: 'es' })

@@ -14,18 +14,21 @@ import type { NewMail } from '#sdk/mail/new-mail.ts'
 import { type ConfiguredTexts, type Translate, translator } from '#sdk/page/configured-texts.ts'
 import { errorTexts } from '#sdk/page/page.ts'
 import type { TextKey } from '#sdk/page/page-texts.ts'
+import type { AccessNow } from '#sdk/workflow/grant.ts'
 import { runLabels, translatedWorkflow } from '#sdk/workflow/workflow-label.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import type { ApproverFinder } from '#workflows/approvals/approvers.ts'
 import type { MailedOutcome, OutcomeMails } from '#workflows/jobs/maintenance-access.ts'
 import type { Run } from '#workflows/record/run.ts'
 import type { ApprovalStore } from '#workflows/store/approval-store.ts'
+import type { GrantStore } from '#workflows/store/grant-store.ts'
 import type { RunStore } from '#workflows/store/run-store.ts'
 
 interface OutcomeParts {
   readonly runs: Pick<RunStore, 'list' | 'listEnded' | 'parametersOf'>
   readonly approvals: Pick<ApprovalStore, 'get' | 'listOfRun'>
   readonly mails: Pick<MailStore, 'add'>
+  readonly grants: Pick<GrantStore, 'ofRuns'>
   readonly finder: Pick<ApproverFinder, 'entriesOf' | 'nameOf'>
   readonly pages: PortalLinks | undefined
   readonly choices: Pick<MailChoices, 'isMailedNow' | 'settingsOf'>
@@ -154,6 +157,14 @@ async function outcomeText(run: Run, name: string, reader: MailReader, parts: Ou
   return withLinks<MailText>({ subject, text }, links)
 }
 
+/** What the access is when the mail is written, which can be later than the request was done. */
+const accessTexts: Readonly<Record<AccessNow['state'], TextKey>> = {
+  active: 'mail.accessUntil',
+  removing: 'mail.accessRemoving',
+  notRemoved: 'mail.accessNotRemoved',
+  ended: 'mail.accessEnded',
+}
+
 /** What became of the request, and whether anything was changed. */
 async function outcomeSentences(
   run: Run,
@@ -164,9 +175,13 @@ async function outcomeSentences(
   const effect = texts(run.touched ? 'mail.changedBefore' : 'mail.unchanged')
   switch (run.state as MailedOutcome) {
     case 'completed': {
-      const { accessEnds } = run.head
-      const ends = accessEnds === undefined ? [] : [texts('mail.expiryDate', { date: dateText(accessEnds) })]
-      return [texts('mail.completedText', about), ...ends]
+      const { id, accessEnds } = run.head
+      const access = (await parts.grants.ofRuns([id])).get(id)
+      const done = texts('mail.completedText', about)
+      if (access !== undefined) {
+        return [done, texts(accessTexts[access.state], { date: dateText(access.ended ?? access.expires) })]
+      }
+      return [done, ...(accessEnds === undefined ? [] : [texts('mail.expiryDate', { date: dateText(accessEnds) })])]
     }
     case 'denied': {
       const comment = await commentOf(run, parts)

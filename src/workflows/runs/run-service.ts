@@ -304,6 +304,11 @@ export class RunService extends RunInterventions {
     }
   }
 
+  /** Whether a call had this key before. */
+  async wasCalled(key: CallKey): Promise<boolean> {
+    return (await this.#services.idempotency.find(key)) !== undefined
+  }
+
   /**
    * Writes the refusal into the audit, at a bounded rate per caller. Never rejects, since the call is refused
    * anyway.

@@ -4,7 +4,7 @@ import { columns, dateOrNull, inserted, statement, withoutNulls } from '#databas
 import { assertStorable, isStorable, lookupKey, storable } from '#database/text-keys.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { When } from '#kernel/time.ts'
-import type { Grant, GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
+import type { AccessNow, Grant, GrantRevocation, NewGrant } from '#sdk/workflow/grant.ts'
 
 interface GrantRow extends Pick<Grant, 'id' | 'target' | 'subject' | 'kind' | 'name' | 'state'> {
   readonly subjectKey: string
@@ -48,6 +48,12 @@ export class GrantStore {
     return (await findBySubject.all(this.#client, { subjectKey: lookupKey(subject) })).map(fromRow)
   }
 
+  /** The active grants of a user that runs of the workflow granted or extended, at most 500. */
+  async through(workflow: string, subject: string): Promise<readonly Grant[]> {
+    if (!isStorable(subject)) return []
+    return (await findThrough.all(this.#client, { workflow, subjectKey: lookupKey(subject) })).map(fromRow)
+  }
+
   /** The revoked grants of a user, the latest grant first, at most 100. */
   async endedOf(subject: string): Promise<readonly Grant[]> {
     if (!isStorable(subject)) return []
@@ -59,10 +65,21 @@ export class GrantStore {
     return (await findDue.all(this.#client, { limit })).map(fromRow)
   }
 
-  /** Undefined if it is no longer active. A grant is never shortened. */
-  async extend(id: string, expires: When): Promise<Grant | undefined> {
+  /** By the run that granted or extended the access, for at most 500 of them. */
+  async ofRuns(runs: readonly string[]): Promise<ReadonlyMap<string, AccessNow>> {
+    if (runs.length === 0) return new Map()
+    const rows = await findOfRuns.all(this.#client, { runs: JSON.stringify(runs.filter(isStorable)) })
+    return new Map(rows.map((row) => [row.request, accessNow(row)]))
+  }
+
+  /** Undefined if it is no longer active, or lasts longer already. */
+  async extend(id: string, expires: When, run: string): Promise<Grant | undefined> {
     if (!isStorable(id)) return undefined
-    const row = await this.#client.transaction((tx) => extend.first(tx, { id, ...dueValues(expires) }))
+    const row = await this.#client.transaction(async (tx) => {
+      const extended = await extend.first(tx, { id, ...dueValues(expires) })
+      if (extended !== undefined && extended.run !== run) linkRun.send(tx, { id, run })
+      return extended
+    })
     return row && fromRow(row)
   }
 
@@ -78,19 +95,23 @@ export async function insertGrants(tx: DatabaseTransaction, grants: readonly New
   // One by one: PostgreSQL does not let one statement update the same row twice.
   for (const { id, target, subject, kind, name, expires, run } of grants) {
     assertStorable('login', subject)
-    insert.send(tx, {
-      id,
+    const access = {
       target: storable(target),
-      subject,
       subjectKey: lookupKey(subject),
       kind,
-      name: storable(name),
       nameKey: lookupKey(storable(name)),
+    }
+    insert.send(tx, {
+      ...access,
+      id,
+      subject,
+      name: storable(name),
       granted: now,
       expires: timeOf(expires, now),
       run: run ?? null,
       state: 'active',
     })
+    if (run !== undefined) linkToActive.send(tx, { ...access, run })
   }
 }
 
@@ -120,6 +141,31 @@ const fromRow = (row: StoredGrant): Grant =>
     ended: dateOrNull(row.ended),
   })
 
+/** What the grants of one run are now. */
+interface RunGrants {
+  readonly request: string
+  /** When the first of those that are active expires. */
+  readonly until: number | null
+  readonly expires: number
+  readonly ended: number | null
+  /** 1 if each of them was revoked before its expiry. */
+  readonly givenBack: number
+  /** 1 while a run that removes access has not ended, 2 if one of them failed. */
+  readonly removal: number
+  readonly now: number
+}
+
+function accessNow({ until, expires, ended, givenBack, removal, now }: RunGrants): AccessNow {
+  // The next round of the revoker ends what has expired.
+  if (until !== null) return { state: until <= now ? 'removing' : 'active', expires: new Date(until) }
+  return {
+    state: (['ended', 'removing', 'notRemoved'] as const)[removal] ?? 'notRemoved',
+    expires: new Date(expires),
+    ...(ended === null ? {} : { ended: new Date(ended) }),
+    ...(givenBack === 1 ? { givenBack: true } : {}),
+  }
+}
+
 const insert = statement<Omit<GrantRow, 'ended' | 'removal'>>(
   `insert into grants ${inserted([...given, 'subjectKey', 'nameKey'])}
    on conflict (target, subject_key, kind, name_key) where state = 'active' do update
@@ -129,6 +175,15 @@ const findById = statement<{ id: string }, StoredGrant>(`select ${columns(stored
 const findBySubject = statement<{ subjectKey: string }, StoredGrant>(
   `select ${columns(stored)} from grants where subject_key = :subjectKey and state = 'active' order by id limit 500`,
 )
+const findThrough = statement<{ workflow: string; subjectKey: string }, StoredGrant>(
+  `select ${columns(stored)} from grants
+   where subject_key = :subjectKey and state = 'active' and (
+     exists (select 1 from runs where runs.id = grants.run and runs.name = :workflow)
+     or exists (
+       select 1 from grant_runs join runs on runs.id = grant_runs.run
+       where grant_runs.grant_id = grants.id and runs.name = :workflow))
+   order by id limit 500`,
+)
 const findEnded = statement<{ subjectKey: string }, StoredGrant>(
   `select ${columns(stored)} from grants where subject_key = :subjectKey and state = 'revoked' order by id desc limit 100`,
 )
@@ -137,8 +192,43 @@ const findDue = statement<{ limit: number }, StoredGrant>(
     where state = 'active' and expires <= ${on.now} order by expires, id limit :limit`,
 )
 const extend = statement<{ id: string } & DueValues, StoredGrant>(
-  (on) => `update grants set expires = case when ${dueText(on)} > expires then ${dueText(on)} else expires end
-    where id = :id and state = 'active' returning ${columns(stored)}`,
+  (on) => `update grants set expires = ${dueText(on)}
+    where id = :id and state = 'active' and expires <= ${dueText(on)} returning ${columns(stored)}`,
+)
+
+const linkRun = statement<{ id: string; run: string }>(
+  `insert into grant_runs (grant_id, run) values (:id, :run) on conflict do nothing`,
+)
+
+/** The first run of a grant is in the grant itself. */
+const linkToActive = statement<Pick<GrantRow, 'target' | 'subjectKey' | 'kind' | 'nameKey'> & { run: string }>(
+  `insert into grant_runs (grant_id, run)
+   select id, cast(:run as text) from grants
+   where target = :target and subject_key = :subjectKey and kind = :kind and name_key = :nameKey and state = 'active'
+     and run is distinct from cast(:run as text)
+   on conflict do nothing`,
+)
+
+const listedRuns = {
+  sqlite: 'select value from json_each(:runs)',
+  postgres: 'select json_array_elements_text(cast(:runs as json))',
+} as const
+
+/** One row for each run, so that the answer is bounded. Exported for the test of its query plan. */
+export const findOfRuns = statement<{ runs: string }, RunGrants>(
+  (on) => `select linked.request, ${on.now} as now,
+     min(case when g.state = 'active' then g.expires end) as until, max(g.expires) as expires, max(g.ended) as ended,
+     min(case when g.ended < g.expires then 1 else 0 end) as "givenBack",
+     max(case when removals.state is null or removals.state = 'completed' then 0
+       when removals.state in ('ready', 'running', 'waiting') then 1 else 2 end) as removal
+   from (
+     select run as request, id as grant_id from grants where run in (${listedRuns[on.name]})
+     union all
+     select run, grant_id from grant_runs where run in (${listedRuns[on.name]})
+   ) as linked
+   join grants g on g.id = linked.grant_id
+   left join runs removals on removals.id = g.removal
+   group by linked.request`,
 )
 const revoke = statement<{ id: string; anyway: number; removal: string | null }, StoredGrant>(
   (on) => `update grants set state = 'revoked', ended = ${on.now}, removal = :removal

@@ -39,6 +39,8 @@ export async function fillMoved(url: string): Promise<void> {
   await storage.grants.add([
     { id: 'g1', target: 'people', subject: 'Ada', kind: 'group', name: 'Inner', expires: { inMillis: 1e9 } },
     { id: 'g2', target: 'people', subject: 'bob', kind: 'group', name: 'Inner', expires: { inMillis: 1e9 }, run: 'r1' },
+    // The same access, by a later run.
+    { id: 'g3', target: 'people', subject: 'bob', kind: 'group', name: 'Inner', expires: { inMillis: 1e9 }, run: 'r2' },
   ])
   await storage.secondFactors.add(
     {

@@ -141,7 +141,11 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     clientTokens: options.clientTokens ?? absentStore('tokens of SCIM clients'),
     passwords: noPasswords,
     approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),
-    grants: fakeService<OwnGrants>('grants', options.grants ?? {}),
+    grants: fakeService<OwnGrants>('grants', {
+      ofRuns: async () => new Map(),
+      through: async () => [],
+      ...options.grants,
+    }),
     workflowCatalog: fakeService<WorkflowCatalog>('workflows', options.workflowCatalog ?? { list: async () => [] }),
     loginAttributes: () => options.loginAttributes ?? new Set(),
     workflowWrites: () => unknownWrites,

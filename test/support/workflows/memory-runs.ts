@@ -65,6 +65,10 @@ export class MemoryRuns implements Partial<Public<RunService>> {
     }
   }
 
+  async wasCalled({ scope, key }: CallKey): Promise<boolean> {
+    return this.#answered.has(`${scope} ${key}`)
+  }
+
   async settle(): Promise<SettledChanges> {
     return { finished: [], refused: [] }
   }

@@ -33,6 +33,8 @@ export interface TaskRunOptions {
   readonly request?: Readonly<Record<string, unknown>>
   readonly requestor?: string
   readonly caller?: string
+  /** The expiry date that the requester chose. */
+  readonly accessEnds?: Date
   readonly host?: TaskHost
   readonly signal?: TaskSignal
   readonly forTarget?: TaskContext['forTarget']
@@ -55,7 +57,13 @@ export async function runTask(spec: TaskSpec, options: TaskRunOptions = {}): Pro
   const outcome = await created.run({
     user,
     request,
-    run: runHead({ id: 'run-1', workflow: 'w', requester: options.requestor ?? user.userID, caller: options.caller }),
+    run: runHead({
+      id: 'run-1',
+      workflow: 'w',
+      requester: options.requestor ?? user.userID,
+      caller: options.caller,
+      accessEnds: options.accessEnds,
+    }),
     log,
     effects: {
       mail: (mail) => void mails.push(mail),

@@ -21,7 +21,7 @@ export function GiveBackDialog({ access, onClose }: GiveBackDialogProps) {
   const { id, kind, name, target, expires } = access
   const refresh = async (): Promise<void> => {
     await Promise.all(
-      [accessQuery.queryKey, userQuery.queryKey, ['requests']].map((queryKey) =>
+      [accessQuery.queryKey, userQuery.queryKey, ['requests'], ['request']].map((queryKey) =>
         client.invalidateQueries({ queryKey }),
       ),
     )

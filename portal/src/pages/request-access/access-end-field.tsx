@@ -9,15 +9,20 @@ interface AccessEndFieldProps {
   readonly value: string
   readonly onChange: (value: string) => void
   readonly error: string | undefined
+  /** When the access ends that the user has: the request extends it. */
+  readonly current: string | undefined
 }
 
 /** The expiry date: the browser's own field, with its latest value, and usual durations that fill it. */
-export function AccessEndField({ offer, value, onChange, error }: AccessEndFieldProps) {
+export function AccessEndField({ offer, value, onChange, error, current }: AccessEndFieldProps) {
   const { t, tn, day, dateTime } = useTranslation()
   const type = endFieldType(offer, value)
-  const { min, max } = endLimits(offer, gatewayNow(), value)
+  const now = gatewayNow()
+  const from = current === undefined ? now : Math.max(now, Date.parse(current))
+  const { min, max } = endLimits(offer, now, value, from)
   const latest = max === undefined ? undefined : endTime(max)?.getTime()
   const hints = [
+    ...(current === undefined ? [] : [t('cart.endCurrent', { when: dateTime(current) })]),
     ...(offer.required ? [] : [t('cart.endOptional')]),
     ...(latest === undefined ? [] : [t('cart.endLatest', { when: type === 'date' ? day(latest) : dateTime(latest) })]),
   ]
@@ -36,14 +41,14 @@ export function AccessEndField({ offer, value, onChange, error }: AccessEndField
         onChange={(event) => onChange(event.currentTarget.value)}
       />
       <Group gap={6} role="group" aria-label={t('duration.presets')}>
-        {endPresets(offer).map(({ text, count, millis }) => (
+        {endPresets(offer, now, from).map(({ text, count, millis }) => (
           <Button
             key={millis}
             size="compact-sm"
             variant="default"
-            onClick={() => onChange(fieldValue(new Date(gatewayNow() + millis)))}
+            onClick={() => onChange(fieldValue(new Date(from + millis)))}
           >
-            {tn(text, count)}
+            {current === undefined ? tn(text, count) : t('duration.more', { duration: tn(text, count) })}
           </Button>
         ))}
         {value !== '' && (

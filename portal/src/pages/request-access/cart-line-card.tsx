@@ -28,6 +28,8 @@ interface LineProps {
 
 interface CartLineCardProps extends LineProps {
   readonly problems: readonly LineProblem[]
+  /** When the access ends that the user has. */
+  readonly current: string | undefined
   /** The gateway's rejection of the line. */
   readonly refusal: string | undefined
   /** False if one reason applies to all. */
@@ -36,7 +38,7 @@ interface CartLineCardProps extends LineProps {
 }
 
 export function CartLineCard(props: CartLineCardProps) {
-  const { line, problems, refusal, withReason, onChange, onRemove } = props
+  const { line, problems, current, refusal, withReason, onChange, onRemove } = props
   const { t } = useTranslation()
   const { createsUnknownUsers } = useConfig()
   const rights = useQuery(rightsQuery(line.name))
@@ -65,7 +67,8 @@ export function CartLineCard(props: CartLineCardProps) {
             offer={line.accessEnds}
             value={line.ends ?? ''}
             onChange={(ends) => onChange({ ends })}
-            error={error('cart.endRequired') ?? error('cart.endNotAhead') ?? error('cart.endTooLate')}
+            error={problems.flatMap((problem) => (problem.startsWith('cart.end') ? t(problem) : []))[0]}
+            current={current}
           />
         )}
         {withReason && (

@@ -38,6 +38,7 @@ export function CartPage() {
                 key={line.key}
                 line={line}
                 problems={checkout.problemsOf(line)}
+                current={checkout.currentOf(line)}
                 refusal={checkout.refusalTextOf(line)}
                 withReason={!(shared.isOne && isSeveral)}
                 onChange={(change) => checkout.change(line, change)}

@@ -58,6 +58,16 @@ test('the expiry date is sent as a time, and only if it can be chosen', () => {
   expect(requestOf({ ...line, ends: '2099-12-31' })).not.toHaveProperty('expires')
 })
 
+test('the expiry date must be later than the end of the access that the user has', () => {
+  const ending = newLine({ ...row, accessEnds: { required: true } }, 'mine')
+  const current = new Date(2099, 5, 1, 12).getTime()
+  expect(problemsOf({ ...ending, ends: '2099-05-31' }, optional, now, current)).toEqual(['cart.endNotLater'])
+  expect(problemsOf({ ...ending, ends: '2099-06-01' }, optional, now, current)).toEqual([])
+  const refusal = 'You have this until 2030-02-01T00:00:00.000Z; choose a later time'
+  expect(refusalOf(refusal, ending)).toBe('cart.endNotLater')
+  expect(refusalOf(refusal.replace('You have', 'bob has'), ending)).toBeUndefined()
+})
+
 test('ids are unique, and valid for the API', () => {
   expect(newUuid()).toMatch(/^[0-9a-f]{32}$/)
   expect(newUuid()).not.toBe(newUuid())

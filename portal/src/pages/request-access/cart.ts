@@ -61,9 +61,14 @@ interface RequiredReasons {
   readonly ofDecision: boolean
 }
 
-/** Missing values of the line. */
-export function problemsOf(line: CartLine, reasons: RequiredReasons, now: number): readonly LineProblem[] {
-  const end = line.accessEnds && endProblem(line.ends ?? '', line.accessEnds, now)
+/** Missing and wrong values of the line. `current` is when the access ends that the user has. */
+export function problemsOf(
+  line: CartLine,
+  reasons: RequiredReasons,
+  now: number,
+  current?: number | undefined,
+): readonly LineProblem[] {
+  const end = line.accessEnds && endProblem(line.ends ?? '', line.accessEnds, now, current)
   return [
     ...(reasons.ofRequest && line.reason.trim() === '' ? (['cart.reasonRequired'] as const) : []),
     ...(line.forOthers && line.subjects.length === 0 ? (['cart.subjectsRequired'] as const) : []),
@@ -105,10 +110,14 @@ const refusals = {
   'End date cannot be chosen here': 'cart.gone',
 } as const
 
-export type Refusal = (typeof refusals)[keyof typeof refusals]
+export type Refusal = (typeof refusals)[keyof typeof refusals] | 'cart.endNotLater'
+
+/** "You have this until 2030-01-02T00:00:00.000Z; choose a later time": the line shows the time. */
+const notLater = /^You have this until \S+; choose a later time$/
 
 /** A line without a field for the expiry date was added before there was one to choose. */
 export function refusalOf(text: string, line: Pick<CartLine, 'accessEnds'>): Refusal | undefined {
+  if (notLater.test(text)) return 'cart.endNotLater'
   if (!Object.hasOwn(refusals, text)) return undefined
   const refusal = refusals[text as keyof typeof refusals]
   return refusal === 'cart.endRequired' && line.accessEnds === undefined ? 'cart.gone' : refusal

@@ -1,11 +1,13 @@
 import { useMutation, useQueries, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { SubmitOutcomes } from '#features/portal/contract/main.ts'
+import { accessQuery } from '../../api/access.ts'
 import { gatewayNow } from '../../api/gateway-clock.ts'
 import { rightsQuery, submitCart } from '../../api/workflows.ts'
 import { useConfig, usePerson } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { useDraft } from '../../components/draft.ts'
+import { useOwned } from '../../components/own-access.ts'
 import { type CartLine, type LineProblem, problemsOf, refusalOf, requestOf } from './cart.ts'
 import { type Cart, useCart } from './cart-store.ts'
 import type { SentLine } from './submitted.tsx'
@@ -19,7 +21,8 @@ export function useCheckout() {
   const [isChecked, setChecked] = useState(false)
   // Also for a single line, so that the user does not type it again when the number of lines changes.
   const lines = isOne ? cart.lines.map((line) => ({ ...line, reason })) : cart.lines
-  const problems = useProblems(lines)
+  const currentOf = useCurrentEnds()
+  const problems = useProblems(lines, currentOf)
   const { submit, sent, refusalTextOf } = useSubmit(cart, (isAll) => {
     if (isAll) shared.clear()
     setChecked(false)
@@ -30,6 +33,7 @@ export function useCheckout() {
     submit,
     sent,
     refusalTextOf,
+    currentOf,
     isSeveral: cart.lines.length > 1,
     lacksReason: isChecked && requireReasons && reason.trim() === '',
     problemsOf: ({ key }: CartLine): readonly LineProblem[] => (isChecked ? (problems.get(key) ?? []) : []),
@@ -60,8 +64,16 @@ function useSharedReason() {
   return { isOne, setOne, reason, setReason, clear }
 }
 
+type CurrentOf = (line: CartLine) => string | undefined
+
+/** When the access ends that the user has through the workflow of a line. That of others is not known. */
+function useCurrentEnds(): CurrentOf {
+  const ownedOf = useOwned()
+  return (line) => (line.forOthers ? undefined : ownedOf(line).expires)
+}
+
 /** By key of the line. */
-function useProblems(lines: readonly CartLine[]): ReadonlyMap<string, readonly LineProblem[]> {
+function useProblems(lines: readonly CartLine[], currentOf: CurrentOf): ReadonlyMap<string, readonly LineProblem[]> {
   const { requireReasons } = useConfig()
   const names = [...new Set(lines.map(({ name }) => name))]
   const rights = useQueries({ queries: names.map(rightsQuery) })
@@ -69,7 +81,11 @@ function useProblems(lines: readonly CartLine[]): ReadonlyMap<string, readonly L
   return new Map(
     lines.map((line) => {
       const required = { ofRequest: requireReasons, ofDecision: needsComment(line.name) }
-      return [line.key, problemsOf(line, required, gatewayNow())]
+      const current = currentOf(line)
+      return [
+        line.key,
+        problemsOf(line, required, gatewayNow(), current === undefined ? undefined : Date.parse(current)),
+      ]
     }),
   )
 }
@@ -99,6 +115,7 @@ function useSubmit(cart: Cart, onAnswer: (isAll: boolean) => void) {
       void client.invalidateQueries({ queryKey: ['requests'] })
       // A rejected line may come from an outdated list.
       void client.invalidateQueries({ queryKey: ['workflows'] })
+      void client.invalidateQueries({ queryKey: accessQuery.queryKey })
     },
   })
   const refusalTextOf = (line: CartLine): string | undefined => {

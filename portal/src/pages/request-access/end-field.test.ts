@@ -57,6 +57,29 @@ describe('limits', () => {
   })
 })
 
+describe('of access that the user has', () => {
+  const hours = 3_600_000
+  const current = now + 10 * hours
+
+  test('presets count from its end', () => {
+    const long = { required: true, longestSeconds: 30 * day }
+    expect(endPresets(long, now, current).map(({ millis }) => millis / 1000)).toEqual([4 * 3600, day])
+    expect(endPresets({ required: true, longestSeconds: 12 * 3600 }, now, current)).toEqual([])
+  })
+
+  test('the minimum is the first time after it', () => {
+    expect(endLimits(offer, now, '', current)).toMatchObject({ min: '2026-03-01' })
+    const wholeDay = new Date(2026, 2, 4, 23, 59, 59).getTime()
+    const { min } = endLimits(offer, now, '', wholeDay)
+    expect(min).toBe('2026-03-05')
+    expect(endProblem(min, offer, now, wholeDay)).toBeUndefined()
+    expect(endProblem('2026-03-04', offer, now, wholeDay)).toBe('cart.endNotLater')
+    const time = { required: true, longestSeconds: 24 * 3600 }
+    expect(endLimits(time, now, '', current)).toMatchObject({ min: '2026-03-01T22:35' })
+    expect(endLimits(time, now, '', now - hours)).toMatchObject({ min: '2026-03-01T12:34' })
+  })
+})
+
 test('problems are reported', () => {
   expect(endProblem('', offer, now)).toBeUndefined()
   expect(endProblem('', { required: true }, now)).toBe('cart.endRequired')

@@ -67,7 +67,7 @@ function Item({ item, label }: { readonly item: CatalogItem; readonly label: str
               <Markdown text={row?.description ?? item.description} />
               <Facts facts={factsOf(item, translation)} />
             </Paper>
-            {row === undefined ? t('cart.gone') : <RequestForm row={row} />}
+            {row === undefined ? t('cart.gone') : <RequestForm row={row} current={owned.expires} />}
           </Stack>
         )
       }}
@@ -98,7 +98,13 @@ function lengthText(millis: number, tn: Translation['tn']): string {
   return tn(unit, Math.max(1, Math.round(millis / size)))
 }
 
-function RequestForm({ row }: { readonly row: WorkflowListItem }) {
+interface RequestFormProps {
+  readonly row: WorkflowListItem
+  /** When the access ends that the user has. */
+  readonly current: string | undefined
+}
+
+function RequestForm({ row, current }: RequestFormProps) {
   const { t } = useTranslation()
   const say = useSay()
   const cart = useCart()
@@ -118,7 +124,7 @@ function RequestForm({ row }: { readonly row: WorkflowListItem }) {
   return (
     <Stack>
       {row.accessEnds !== undefined && (
-        <AccessEndField offer={row.accessEnds} value={ends} onChange={setEnds} error={undefined} />
+        <AccessEndField offer={row.accessEnds} value={ends} onChange={setEnds} error={undefined} current={current} />
       )}
       <Group>
         <Button leftSection={<Icon name="cart" size={18} />} onClick={add}>

@@ -11,6 +11,7 @@ import { Icon } from '../../components/icon.tsx'
 import { useLive } from '../../components/live.ts'
 import { Page } from '../../components/page.tsx'
 import { Names, useNames } from '../../components/person-names.tsx'
+import { Preline } from '../../components/preline.tsx'
 import { useRequestFacts } from '../../components/request-facts.tsx'
 import { RequestMessages } from '../../components/request-messages.tsx'
 import { stateLooks } from '../../components/request-states.ts'
@@ -18,6 +19,7 @@ import { requesterText } from '../../components/requester.tsx'
 import { Status } from '../../components/status.tsx'
 import { CancelDialog } from './cancel-dialog.tsx'
 import { RequestTimeline } from './request-timeline.tsx'
+import { isStopped } from './timeline.ts'
 
 const route = getRouteApi('/requests/$id')
 
@@ -28,8 +30,9 @@ export function RequestDetailsPage() {
   const live = useLive(4_000)
   const query = useQuery({
     ...requestQuery(id),
-    // While it runs, the page refreshes.
-    refetchInterval: ({ state }) => (state.data !== undefined && isGoing(state.data.state) ? live : false),
+    // While it runs, or its access is being removed, the page refreshes.
+    refetchInterval: ({ state: { data } }) =>
+      data !== undefined && (isGoing(data.state) || data.access?.state === 'removing') ? live : false,
   })
   const [isCancelling, { open, close }] = useDisclosure(false)
   return (
@@ -87,14 +90,14 @@ export function RequestDetailsPage() {
 function Summary({ details }: { readonly details: RequestDetails }) {
   const { t, dateTime, relative } = useTranslation()
   const nameOf = useNames()
-  const { state, subject, created, deadline, failure } = details
+  const { state, subject, created, deadline } = details
   const look = stateLooks[state]
   const facts: readonly Fact[] = [
     { name: t('requests.state'), value: <Status tone={look.tone} icon={look.icon} text={t(look.text)} /> },
     { name: t('request.for'), value: nameOf(subject) },
     { name: t('request.by'), value: requesterText(details, t, nameOf) },
     { name: t('request.created'), value: dateTime(created) },
-    ...useRequestFacts(details, !isGoing(state) && state !== 'completed'),
+    ...useRequestFacts(details),
     ...(deadline === undefined
       ? []
       : [{ name: t('request.deadline'), value: `${dateTime(deadline)} (${relative(deadline)})` }]),
@@ -102,12 +105,35 @@ function Summary({ details }: { readonly details: RequestDetails }) {
   return (
     <Paper withBorder p="md">
       <Facts facts={facts} />
-      {failure !== undefined && (
-        <Alert color="red" variant="outline" icon={<Icon name="warning" />} mt="md" title={t('request.failure')}>
-          <Text size="sm">{failure.text}</Text>
-          <Text size="sm">{t('request.failureText')}</Text>
-        </Alert>
-      )}
+      <Ending details={details} />
     </Paper>
+  )
+}
+
+/** Why it did not succeed, and what to do. */
+function Ending({ details }: { readonly details: RequestDetails }) {
+  const { t, dateTime } = useTranslation()
+  const nameOf = useNames()
+  const { state, failure, cancel, ended } = details
+  if (failure !== undefined) {
+    return (
+      <Alert color="red" variant="outline" icon={<Icon name="warning" />} mt="md" title={t('request.failure')}>
+        <Text size="sm">{failure.text}</Text>
+        <Text size="sm">{t(state === 'incident' ? 'request.onHoldText' : 'request.failedText')}</Text>
+      </Alert>
+    )
+  }
+  if (state !== 'cancelled' || cancel === undefined) return null
+  const title = t(isStopped(details) ? 'request.stopped' : 'timeline.cancelled', { by: nameOf(cancel.by) })
+  return (
+    <Alert color="gray" variant="outline" icon={<Icon name="close" />} mt="md" title={title}>
+      {ended !== undefined && <Text size="sm">{dateTime(ended)}</Text>}
+      {cancel.reason !== undefined && (
+        <Text size="sm">
+          <Preline text={cancel.reason} />
+        </Text>
+      )}
+      <Text size="sm">{t('request.again')}</Text>
+    </Alert>
   )
 }

@@ -4,6 +4,7 @@ import type { RequestSummary } from '#features/portal/contract/main-requests.ts'
 import { isGoing } from '../../api/requests.ts'
 import { useTranslation } from '../../app/i18n.tsx'
 import { isolated } from '../../app/isolated.ts'
+import { accessText } from '../../components/access-now.ts'
 import { Icon } from '../../components/icon.tsx'
 import { useNames } from '../../components/person-names.tsx'
 import { stateLooks } from '../../components/request-states.ts'
@@ -15,6 +16,7 @@ export function RequestRow({ request }: { readonly request: RequestSummary }) {
   const nameOf = useNames()
   const { id, label, state, subject, created, deadline, accessEnds } = request
   const look = stateLooks[state]
+  const access = accessText(request, t, dateTime) ?? (accessEnds && t('requests.until', { when: dateTime(accessEnds) }))
   return (
     <div className="card">
       <Link to="/requests/$id" params={{ id }} className="card-link">
@@ -24,9 +26,7 @@ export function RequestRow({ request }: { readonly request: RequestSummary }) {
             <Text size="sm" c="dimmed">
               {t('requests.line', { subject: nameOf(subject), requestor: requesterText(request, t, nameOf) })} ·{' '}
               <time title={dateTime(created)}>{relative(created)}</time>
-              {accessEnds !== undefined &&
-                (state === 'completed' || isGoing(state)) &&
-                ` · ${t('requests.until', { when: dateTime(accessEnds) })}`}
+              {access !== undefined && ` · ${access}`}
               {deadline !== undefined && isGoing(state) && ` · ${t('requests.deadline', { when: relative(deadline) })}`}
             </Text>
           </div>

@@ -114,10 +114,11 @@ function lineOf(entry: TimelineEntry, { t, tn, dateTime }: Translation, nameOf: 
       }
     }
     case 'cancelled':
+    case 'stopped':
       return {
         icon: 'close',
         tone: 'plain',
-        title: t('timeline.cancelled', { by: nameOf(entry.by) }),
+        title: t(entry.kind === 'stopped' ? 'timeline.stopped' : 'timeline.cancelled', { by: nameOf(entry.by) }),
         text: entry.reason,
       }
     case 'ended': {

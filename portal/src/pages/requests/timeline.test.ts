@@ -77,6 +77,9 @@ test('the cancellation is at the end, once', () => {
     approvals: [approval({ status: 'cancelled', decision: { at: at(3) } })],
   })
   expect(kinds(cancelled)).toEqual(['submitted', 'opened', 'cancelled'])
+  expect(kinds({ ...cancelled, cancel: { by: 'Ada' } })).toContain('cancelled')
+  expect(kinds({ ...cancelled, cancel: { by: 'linus' } })).toEqual(['submitted', 'opened', 'stopped'])
+  expect(kinds({ ...cancelled, caller: 'svc', cancel: { by: 'svc' } })).toContain('cancelled')
 })
 
 test('a request with an expiry date shows it', () => {

@@ -19,7 +19,12 @@ export type TimelineEntry =
       readonly id: string | undefined
       readonly label: string | undefined
     }
-  | { readonly kind: 'cancelled'; readonly at: string; readonly by: string; readonly reason: string | undefined }
+  | {
+      readonly kind: 'cancelled' | 'stopped'
+      readonly at: string
+      readonly by: string
+      readonly reason: string | undefined
+    }
   | { readonly kind: 'ended'; readonly at: string; readonly state: RequestDetails['state'] }
 
 /** Steps that only branch or prepare, which are not interesting to users. */
@@ -34,6 +39,10 @@ const unseen: ReadonlySet<string> = new Set([
   'resync',
   'approval',
 ])
+
+/** Someone else than its requester cancelled it. */
+export const isStopped = ({ cancel, requestor, caller }: RequestDetails): boolean =>
+  cancel !== undefined && ![requestor, caller].some((login) => login?.toLowerCase() === cancel.by.toLowerCase())
 
 /** All entries in chronological order; pending ones come last. */
 export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
@@ -59,7 +68,7 @@ export function timelineOf(details: RequestDetails): readonly TimelineEntry[] {
   const end: TimelineEntry[] = []
   if (details.cancel !== undefined) {
     const { by, reason } = details.cancel
-    end.push({ kind: 'cancelled', at: details.ended ?? details.updated, by, reason })
+    end.push({ kind: isStopped(details) ? 'stopped' : 'cancelled', at: details.ended ?? details.updated, by, reason })
   } else if (details.ended !== undefined) {
     end.push({ kind: 'ended', at: details.ended, state: details.state })
   }

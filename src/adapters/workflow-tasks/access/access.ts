@@ -10,7 +10,7 @@ import { text } from '#sdk/module/parameter-types.ts'
 import { expiryTime, parseExpiresAfter, parseExpiresAt } from '#sdk/target/expiry.ts'
 import { accountExists, accountNamed } from '#sdk/target/new-account.ts'
 import type { Target, TargetRequest } from '#sdk/target/target.ts'
-import type { Grant } from '#sdk/workflow/grant.ts'
+import { type Grant, lastsLonger } from '#sdk/workflow/grant.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import { defineCustomTask, next, type TaskContext, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin, takeVersion } from '#sdk/workflow/workflow-user.ts'
@@ -54,7 +54,7 @@ function deleteAudited(
   )
 }
 
-/** Extends the expiry date of access that the user has. It never shortens it, and grants no access. */
+/** Extends the expiry date of access that the user has. It refuses an earlier one, and grants no access. */
 export const extendAccess = defineCustomTask({
   className: 'tasks.ExtendAccess',
   parameters: {
@@ -101,12 +101,14 @@ export const extendAccess = defineCustomTask({
             (grant) => grant.target === target && grant.kind === kind && sameLogin(grant.name, name),
           )
           if (present === undefined) throw nothingToExtend(userID, kind, name)
-          return { userID, name, until, present }
+          const ends = 'at' in until ? until.at : new Date(clock().getTime() + until.inMillis)
+          if (ends < present.expires) throw lastsLonger(present, ends)
+          return { userID, name, until, ends, present }
         }
         return {
           async run(context) {
             const { userID, name, until, present } = await read(context)
-            const extended = await grants.extend(present.id, until)
+            const extended = await grants.extend(present.id, until, context.run.id)
             if (extended === undefined) throw nothingToExtend(userID, kind, name)
             const value = `${name} until ${extended.expires.toISOString()}`
             const subject = kind === 'user' ? 'entry' : 'group'
@@ -114,8 +116,7 @@ export const extendAccess = defineCustomTask({
             return next
           },
           async preview(context) {
-            const { userID: subject, name, until, present } = await read(context)
-            const at = 'at' in until ? until.at : new Date(clock().getTime() + until.inMillis)
+            const { userID: subject, name, ends: at, present } = await read(context)
             if (at > present.expires) context.effects.grant({ target, subject, kind, name, expires: { at } })
             return next
           },

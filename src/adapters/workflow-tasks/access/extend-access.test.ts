@@ -73,6 +73,18 @@ test('access without an expiry date, and access of others, does not change', asy
   }
 })
 
+test('a time before the present end is refused, and nothing changes', async () => {
+  const held = [grant({ expires: new Date('2026-03-01T00:00:00Z') })]
+  for (const params of [{ expiresAt: '2026-02-28T23:59:59Z' }, { expiresAfter: '8h' }]) {
+    await expect(extend({ group: 'vault', ...params }, held)).rejects.toMatchObject({
+      code: 'CONFLICT',
+      publicText: 'The access lasts until 2026-03-01T00:00:00.000Z already. Request it with a later expiry date.',
+    })
+  }
+  // A repeated step finds its own end.
+  expect((await extend({ group: 'vault', expiresAt: '2026-03-01T00:00:00Z' }, held)).extended).toHaveLength(1)
+})
+
 test.each(['2026-01-01', 'x', '', '2999-01-01'])('"%s" is not a valid expiry date', async (until) => {
   const tried = extend({ group: 'vault', expiresAt: '$until$' }, [grant({})], { until })
   await expect(tried).rejects.toMatchObject({ code: 'BAD_REQUEST' })

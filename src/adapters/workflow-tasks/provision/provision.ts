@@ -7,20 +7,22 @@ import type { NamedGroup } from '#identity/group.ts'
 import type { Identity } from '#identity/identity.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
-import type { Clock } from '#kernel/clock.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { When } from '#kernel/time.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
 import { flag, list, text } from '#sdk/module/parameter-types.ts'
 import { type Expiry, expiryTime } from '#sdk/target/expiry.ts'
 import { hasPasswords, type Target, type TargetRequest } from '#sdk/target/target.ts'
+import { lastsLonger } from '#sdk/workflow/grant.ts'
+import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
+import type { RunHead } from '#sdk/workflow/run-head.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
 import {
   type GrantedAccess,
   next,
   type StepEffects,
-  type TaskTargets,
+  type TaskHost,
   type WorkflowTask,
   type WorkflowUser,
 } from '#sdk/workflow/workflow-task.ts'
@@ -86,12 +88,13 @@ export default defineTask({
           ...(config.setPassword ? { password: true } : {}),
         },
       },
-      create: async ({ targets, clock }) => provisionTask(config, targets, clock),
+      create: async (host) => provisionTask(config, host),
     }
   },
 })
 
-function provisionTask(config: Config, targets: TaskTargets, clock: Clock): WorkflowTask {
+function provisionTask(config: Config, host: Pick<TaskHost, 'targets' | 'clock' | 'grants'>): WorkflowTask {
+  const { targets, clock, grants } = host
   const mapping = targets.mapping?.(config.target)
   const own = targets.get(config.target)
   return onTarget(config.target, own, async (target, context) => {
@@ -101,6 +104,7 @@ function provisionTask(config: Config, targets: TaskTargets, clock: Clock): Work
     const ends = accessEnds(config.expiry.of(context), user, clock())
     const request = forTarget(config.target)
     const mapped = await targetUser(user, mapping)
+    await requireLaterEnd(ends, { target: config.target, login: mapped.userID }, context.run, grants)
     const listed = config.attributes.length === 0 ? ownNames(mapped) : config.attributes
     const attributes = config.onlyPassedInAttributes ? listed.filter((name) => mapped.attributes.has(name)) : listed
     const newUserID = await newLogin(user, mapped, mapping)
@@ -152,6 +156,29 @@ function accessEnds(account: Expiry | undefined, user: WorkflowUser, now: Date):
     ...(account === undefined ? [] : [{ kind: 'user' as const, expires: timeOf(account) }]),
     ...timed.map(({ name, expiry }) => ({ kind: 'group' as const, group: name, expires: timeOf(expiry) })),
   ]
+}
+
+/**
+ * Refuses an expiry date that the requester chose if the same workflow has given all of the access for longer, since
+ * nothing would change. Other dates may be earlier: the later one counts.
+ */
+async function requireLaterEnd(
+  ends: readonly AccessEnd[],
+  { target, login }: { readonly target: string; readonly login: string },
+  { workflow, accessEnds: chosen }: RunHead,
+  grants: GrantAccess,
+): Promise<void> {
+  if (chosen === undefined || ends.length === 0) return
+  if (!ends.every(({ expires }) => 'at' in expires && expires.at.getTime() === chosen.getTime())) return
+  const present = await grants.through(workflow, login)
+  const longer = ends.map(({ kind, group = login }) =>
+    present.find(
+      (grant) =>
+        grant.target === target && grant.kind === kind && sameLogin(grant.name, group) && grant.expires > chosen,
+    ),
+  )
+  const [first] = longer
+  if (first !== undefined && !longer.includes(undefined)) throw lastsLonger(first, chosen)
 }
 
 function grantForTime(ends: readonly AccessEnd[], target: string, subject: string, effects: StepEffects): void {

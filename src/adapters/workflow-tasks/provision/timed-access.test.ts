@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { silentLogger } from '#kernel/logger.ts'
 import type { TargetRequest } from '#sdk/target/target.ts'
+import type { Grant } from '#sdk/workflow/grant.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { MemoryTarget } from '#testing/targets/memory-target.ts'
@@ -70,6 +71,59 @@ describe('an account', () => {
       expect(store.calls).toEqual([])
     },
   )
+})
+
+describe('an expiry date that the requester chose', () => {
+  const at = (day: number): Date => new Date(Date.UTC(2026, 1, day))
+  const held = (name: string, expires: Date, kind: Grant['kind'] = 'group'): Grant => ({
+    id: name,
+    target: 'store',
+    subject: 'jjackson',
+    kind,
+    name,
+    granted: now,
+    expires,
+    state: 'active',
+  })
+  /** A run of the workflow "w", which gave these grants before, with two groups and the chosen day. */
+  async function choose(grants: readonly Grant[], chosen: Date | undefined, expiresAt = at(10)) {
+    const store = new MemoryTarget()
+    const groups = ['vault', 'safe']
+    const timedGroups = groups.map((name) => ({ name, expiry: { at: expiresAt } }))
+    const host = fakeModuleHost({
+      targets: { store },
+      now: () => now.getTime(),
+      grants: { through: async (workflow, login) => (workflow === 'w' && login === 'jjackson' ? grants : []) },
+    })
+    const options = { host, user: { groups, timedGroups }, forTarget: request }
+    const done = runTask(provision(), { ...options, ...(chosen === undefined ? {} : { accessEnds: chosen }) })
+    return {
+      store,
+      result: await done.then(
+        ({ grants }) => grants.length,
+        ({ code }: { code: string }) => code,
+      ),
+    }
+  }
+
+  test('is refused if the workflow gave all of the access for longer, and nothing is written', async () => {
+    const { store, result } = await choose([held('Vault', at(11)), held('safe', at(12))], at(10))
+    expect({ result, calls: store.calls }).toEqual({ result: 'CONFLICT', calls: [] })
+  })
+
+  test.each([
+    ['a part ends earlier', [held('vault', at(11)), held('safe', at(9))], at(10), at(10)],
+    ['a part is new', [held('vault', at(11)), held('safe', at(12), 'user')], at(10), at(10)],
+    ['it repeats the step that gave it', [held('vault', at(10)), held('safe', at(10))], at(10), at(10)],
+    ['the task has another date', [held('vault', at(11)), held('safe', at(12))], at(10), at(9)],
+    ['nothing is there', [], at(10), at(10)],
+  ] as const)('is accepted if %s', async (_, grants, chosen, expiresAt) => {
+    expect((await choose(grants, chosen, expiresAt)).result).toBe(2)
+  })
+
+  test('of the configuration may be earlier, as in OpenUnison', async () => {
+    expect((await choose([held('vault', at(11)), held('safe', at(12))], undefined)).result).toBe(2)
+  })
 })
 
 describe('a membership', () => {

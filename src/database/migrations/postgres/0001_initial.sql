@@ -486,6 +486,15 @@ create table grants (
 create unique index grants_active on grants (target, subject_key, kind, name_key) where state = 'active';
 create index grants_due on grants (expires, id) where state = 'active';
 create index grants_of_subject on grants (subject_key, state, id);
+create index grants_of_run on grants (run);
+
+-- Later runs that granted or extended the access of a grant; `grants.run` is the first one.
+create table grant_runs (
+  grant_id text collate "C" not null,
+  run text collate "C" not null,
+  primary key (grant_id, run)
+);
+create index grant_runs_of_run on grant_runs (run);
 
 -- A deputy who may decide for an approver for some time. `login_key` and `deputy_key` are identities.
 create table delegations (

@@ -32,7 +32,7 @@ export const adminRun = z.object({
     })
     .optional(),
   cancel: cancellation.optional(),
-  touched: z.boolean().describe('A target was changed.'),
+  touched: z.boolean().describe('A target may have been changed.'),
   involvesCaller: z
     .boolean()
     .describe('The caller requested or submitted it, or is its subject, and so may not retry, skip or cancel it.'),

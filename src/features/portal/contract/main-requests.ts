@@ -27,7 +27,7 @@ export interface WorkflowRequest {
 const requestHead = z.object({
   requestor: z.string(),
   caller: z.string().describe("Who submitted it in the requester's name; absent where the requester did.").optional(),
-  accessEnds: z.string().describe('When the access is to end, where the requester chose that.').optional(),
+  accessEnds: z.string().describe('The expiry date that the requester chose.').optional(),
   reason: z.string().optional(),
 })
 export type RequestHead = Wire<typeof requestHead>
@@ -163,6 +163,22 @@ export const cancellation = z
   .object({ by: z.string(), reason: z.string().optional() })
   .describe('Who requested the cancellation, and why.')
 
+export const accessNow = z
+  .object({
+    state: z
+      .enum(['active', 'removing', 'notRemoved', 'ended'])
+      .describe(
+        '`removing` once it has expired or was given back, until it is gone; `notRemoved` if the run that removes it failed.',
+      ),
+    expires: z
+      .string()
+      .describe('When the first part of it expires; when all of it did, or would have, once it ended.'),
+    ended: z.string().optional(),
+    givenBack: z.literal(true).describe('It was ended before its expiry.').optional(),
+  })
+  .describe('What the access with an expiry date is now that the request granted or extended. Absent if none is known.')
+export type AccessNowView = Wire<typeof accessNow>
+
 export const requestSummary = z.object({
   id: z.string(),
   name: z.string(),
@@ -170,6 +186,7 @@ export const requestSummary = z.object({
   state: runState,
   subject: z.string(),
   ...requestHead.shape,
+  access: accessNow.optional(),
   created: z.string(),
   updated: z.string(),
   ended: z.string().optional(),
@@ -219,6 +236,7 @@ export const requestDetails = requestSummary.extend({
       code: z.string(),
       text: z.string(),
     })
+    .describe('Of a request that is on hold or has failed.')
     .optional(),
   retry: z
     .object({

@@ -118,6 +118,33 @@ describe('my requests', () => {
     ])
   })
 
+  test('show what the access is now, in lists too', async () => {
+    const expires = new Date('2030-02-01T00:00:00Z')
+    const asked: (readonly string[])[] = []
+    const ofRuns = async (runs: readonly string[]) => {
+      asked.push(runs)
+      return new Map(runs.map((run) => [run, { state: 'ended', expires, ended: expires, givenBack: true }] as const))
+    }
+    const { send, runs } = await openMain({ approvals, grants: { ofRuns } })
+    const ids = ['bob', 'carol'].map((subject) => runs.add({ head: { requester: 'ann', subject } }).head.id)
+    const at = expires.toISOString()
+    const access = { state: 'ended', expires: at, ended: at, givenBack: true }
+    expect((await send('GET', `/requests/${ids[0]}`)).body).toMatchObject({ access })
+    expect((await send('GET', '/requests')).body.requests).toMatchObject([{ access }, { access }])
+    expect(asked.map((each) => each.toSorted())).toEqual([[ids[0]], ids.toSorted()])
+  })
+
+  test('a request that was stopped, or continues, has no error', async () => {
+    const { send, runs } = await open()
+    const incident = { task: 'w:0', code: 'TARGET_FAILED', message: 'm' }
+    const failureIn = async (state: RunState) => {
+      const { head } = runs.add({ head: { requester: 'ann' }, state, incident })
+      return (await send('GET', `/requests/${head.id}`)).body.failure?.code
+    }
+    for (const state of ['incident', 'failed'] as const) expect(await failureIn(state)).toBe('TARGET_FAILED')
+    for (const state of ['cancelled', 'ready', 'completed'] as const) expect(await failureIn(state)).toBeUndefined()
+  })
+
   test('an incident shows only its code', async () => {
     const { send, runs } = await open()
     const stuck = runs.add({

@@ -61,14 +61,8 @@ async function listRequests(parts: MainParts, { request, subject }: Exchange): P
     after,
     limit: readLimit(query.limit, defaultLimit, maxListed),
   })
-  const label = await labelsOf(
-    page.runs.map(({ head }) => head),
-    parts,
-  )
   return answer({
-    requests: page.runs.map((run) =>
-      wireForm(requestSummary, { ...run, ...wireHead(run.head), label: label(run.head) }),
-    ),
+    requests: page.runs.map(await summariesOf(page.runs, parts)),
     ...(page.next === undefined ? {} : { next: page.next }),
     names: await parts.names(page.runs.flatMap(usersOfRun)),
   } satisfies RequestList)
@@ -89,7 +83,10 @@ async function showRequest(parts: MainParts, { subject }: Exchange, id = ''): Pr
   const details: RequestDetails = {
     ...(await summaryOf(run, parts)),
     mayCancel: isRequester(run, subject) && !hasEnded(run.state) && !run.touched,
-    ...(run.incident === undefined ? {} : { failure: failureOf(run.incident.code) }),
+    // A run that continued, or was stopped, keeps the error that it had before.
+    ...(run.incident !== undefined && (run.state === 'incident' || run.state === 'failed')
+      ? { failure: failureOf(run.incident.code) }
+      : {}),
     ...(run.state === 'ready' ? await delayOf(run, subject, parts) : {}),
     timeline: steps.map((step) => wireForm(requestStep, step)),
     approvals: approvals.map(approvalDocument),
@@ -168,8 +165,23 @@ const isRequester = ({ head: { who } }: Run, subject: Subject): boolean =>
 
 const labelOf = async ({ head }: Run, parts: MainParts): Promise<string> => (await labelsOf([head], parts))(head)
 
-const summaryOf = async (run: Run, parts: MainParts): Promise<RequestSummary> =>
-  wireForm(requestSummary, { ...run, ...wireHead(run.head), label: await labelOf(run, parts) })
+/** Summaries of these runs, with what the access is now that they granted. */
+async function summariesOf(runs: readonly Run[], parts: MainParts): Promise<(run: Run) => RequestSummary> {
+  const heads = runs.map(({ head }) => head)
+  const [label, access] = await Promise.all([
+    labelsOf(heads, parts),
+    parts.host.grants.ofRuns(heads.map(({ id }) => id)),
+  ])
+  return (run) =>
+    wireForm(requestSummary, {
+      ...run,
+      ...wireHead(run.head),
+      label: label(run.head),
+      access: access.get(run.head.id),
+    })
+}
+
+const summaryOf = async (run: Run, parts: MainParts): Promise<RequestSummary> => (await summariesOf([run], parts))(run)
 
 /** Details of the failure are for administrators. */
 function failureOf(code: string): { readonly code: string; readonly text: string } {

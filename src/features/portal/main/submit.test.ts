@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { PortalWorkflow } from '#features/portal/access/portal.ts'
 import { GatewayError } from '#kernel/errors.ts'
+import type { Grant } from '#sdk/workflow/grant.ts'
 import {
   ann,
   type MainOptions,
@@ -261,6 +262,70 @@ describe('the expiry date', () => {
     expect(runs.calls).toEqual([])
     await expect(send('PUT', '/workflows', [line({ expires: 'x'.repeat(65) })])).rejects.toMatchObject({
       code: 'BAD_REQUEST',
+    })
+  })
+
+  describe('of access that the user has', () => {
+    const held = new Date('2030-02-01T00:00:00Z')
+    const grant = (run: string, expires = held): Grant => ({
+      id: `of ${run}`,
+      target: 'store',
+      subject: 'ann',
+      kind: 'group',
+      name: run,
+      granted: new Date('2030-01-01T00:00:00Z'),
+      expires,
+      run,
+      state: 'active',
+    })
+    /** What the workflow "ends" gave to users of these logins, each by a run about the user. */
+    async function openWith(...subjects: readonly string[]) {
+      const given: Grant[] = []
+      const through = async (workflow: string) => (workflow === 'ends' ? given : [])
+      const params = { canDelegate: 'YES' }
+      const now = () => Date.parse('2030-01-02T00:00:00Z')
+      const opened = await openMain({ portal, params, now, grants: { through } })
+      for (const subject of subjects) {
+        const run = opened.runs.add({ head: { workflow: 'ends', subject }, state: 'completed' })
+        given.push(grant(run.head.id))
+      }
+      const submit = async (more: object) =>
+        Object.values((await opened.send('PUT', '/workflows', [line({ name: 'ends', ...more })])).body)[0]
+      return { ...opened, given, submit }
+    }
+
+    test('must be later than its end, which the refusal names', async () => {
+      const { submit, runs, given } = await openWith('ann')
+      const refusal = 'You have this until 2030-02-01T00:00:00.000Z; choose a later time'
+      for (const expires of ['2030-01-20', held.toISOString()]) expect(await submit({ expires })).toBe(refusal)
+      expect(runs.calls).toEqual([])
+      expect(await submit({ expires: '2030-02-01T00:00:01Z' })).toBe('success')
+      given.push(grant(given[0]?.run ?? '', new Date('2030-01-10T00:00:00Z')))
+      expect(await submit({ uuid: 'other', expires: '2030-01-20' })).toBe('success')
+      expect(runs.calls).toHaveLength(2)
+    })
+
+    test('is not compared with access of another user of the same login at a target', async () => {
+      const { submit } = await openWith('bob')
+      expect(await submit({ expires: '2030-01-20' })).toBe('success')
+    })
+
+    test('of others is named, and no part of the line starts', async () => {
+      const { submit, runs } = await openWith('bob')
+      const subjects = ['ann', 'bob']
+      expect(await submit({ subjects, expires: '2030-01-20' })).toBe(
+        'bob has this until 2030-02-01T00:00:00.000Z; choose a later time',
+      )
+      expect(runs.calls).toEqual([])
+    })
+
+    test('a line that is sent again is not refused for what it did', async () => {
+      const { submit, runs, given } = await openWith()
+      expect(await submit({ expires: held.toISOString() })).toBe('success')
+      const run = runs.add({ head: { workflow: 'ends', subject: 'ann' }, state: 'completed' })
+      given.push(grant(run.head.id))
+      expect(await submit({ expires: held.toISOString() })).toBe('success')
+      expect(runs.calls).toHaveLength(1)
     })
   })
 

@@ -32,6 +32,7 @@ import { isEngineKey, type WorkflowCall, type WorkflowResult } from '#sdk/workfl
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
 import { approvalUser } from '#workflows/record/operator.ts'
 import { OpenRequests } from './open-requests.ts'
+import { presentEnd } from './present-end.ts'
 
 export const submitOperations = {
   submit: {
@@ -103,6 +104,7 @@ async function submitLine(line: CartLine, cart: Cart): Promise<SubmitOutcome> {
   const { subject, request } = exchange
   try {
     const ready = await readLine(line, cart)
+    await inParallel(ready.subjects, atOnce, (one) => requireLaterEnd(one, ready, cart))
     for (const login of ready.unknown) await createPerson(login, cart)
     const started = await inParallel(ready.subjects, startsAtOnce, (one) => startFor(one, ready, cart))
     await noteUse(ready.workflow, subject, parts)
@@ -123,6 +125,24 @@ async function submitLine(line: CartLine, cart: Cart): Promise<SubmitOutcome> {
     })
     return { result: 'Unable to submit' }
   }
+}
+
+/** Refuses an end that is not later than the present one. A repeated line starts nothing, so it is not refused. */
+async function requireLaterEnd(
+  subject: RequestSubject,
+  line: ReadyLine,
+  { parts, exchange, open }: Cart,
+): Promise<void> {
+  const { ends } = line
+  if (ends === undefined) return
+  const present = await presentEnd({ ...line, subject }, parts)
+  if (present === undefined || ends > present) return
+  if ((await open.equalTo({ ...line, subject, parameters: withEnd(line) })) !== undefined) return
+  if (await parts.host.runs.wasCalled(callKey(subject, line, exchange))) return
+  const isOwn = subject.identity === exchange.subject.identity
+  throw new Refused(
+    `${isOwn ? 'You have' : `${subject.login} has`} this until ${present.toISOString()}; choose a later time`,
+  )
 }
 
 /** Mails about the requests are in the language of the caller who chose no other. The requests don't depend on it. */
