@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { type CommandResult, runCommand } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
 import { type ApplicationName, ScimApplication } from '#testing/scim/scim-application.ts'
 import { ScimClient } from '#testing/scim/scim-client.ts'
+import { blocksOf } from '#testing/stories/documented-commands.ts'
 
 const patience = 90_000
 
@@ -24,19 +26,26 @@ interface Push {
   readonly application: ScimApplication
   readonly people: ScimClient
   readonly gateway: GatewayProcess
+  readonly config: string
   readonly dataFolder: string
   restart(): Promise<Push>
   create(login: string, more?: object): Promise<string>
   createGroup(name: string, ...members: string[]): Promise<string>
 }
 
+// A story has few people.
+const exampleChat = readFileSync('examples/push/chat.yaml', 'utf8').replace('percent: 10', 'percent: 100')
+
 /** examples/push with a scripted application. */
-async function startPush(name: ApplicationName, application: ScimApplication, folder: string): Promise<Push> {
+async function startPush(
+  name: ApplicationName,
+  application: ScimApplication,
+  folder: string,
+  chat = exampleChat,
+): Promise<Push> {
   const config = join(folder, 'config')
   cpSync('examples/push', config, { recursive: true })
-  const chat = readFileSync('examples/push/chat.yaml', 'utf8')
-  // A story has few people.
-  writeFileSync(join(config, 'chat.yaml'), chat.replace('percent: 10', 'percent: 100'))
+  writeFileSync(join(config, 'chat.yaml'), chat)
   writeFileSync(join(config, 'secrets/chat/token'), application.token)
   const dataFolder = join(folder, 'data')
   const gateway = await startGatewayProcess({
@@ -54,22 +63,23 @@ async function startPush(name: ApplicationName, application: ScimApplication, fo
     application,
     people,
     gateway,
+    config,
     dataFolder,
-    restart: () => startPush(name, application, folder),
+    restart: () => startPush(name, application, folder, chat),
     create: async (login, more) => made(await people.post('/Users', person(login, more))),
     createGroup: async (displayName, ...members) =>
       made(await people.post('/Groups', { displayName, members: members.map((value) => ({ value })) })),
   }
 }
 
-async function open(name: ApplicationName): Promise<Push> {
+async function open(name: ApplicationName, chatOf = (_: URL): string => exampleChat): Promise<Push> {
   const application = await new ScimApplication(name).listen()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-push-'))
   onTestFinished(() => {
     application.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  return await startPush(name, application, folder)
+  return await startPush(name, application, folder, chatOf(application.url))
 }
 
 const active = ({ application }: Push) =>
@@ -109,6 +119,59 @@ describe.each(['slack', 'github', 'atlassian'] as const)('to %s', (name) => {
       [],
     )
   }, 300_000)
+})
+
+test('the guide pushes everyone by hand first, and then each change automatically', async () => {
+  const [target = '', reconciliation = '', workflows = '', automatic = ''] = blocksOf('docs/guides/push.md', 'yaml')
+  const chatOf = (url: URL, spec = reconciliation): string =>
+    [target.replace('https://chat.example.com/scim/v2', url.href), spec, workflows].join('---\n')
+  const push = await open('atlassian', chatOf)
+  const { application, dataFolder } = push
+  const reconcile = (...args: string[]) => runCommand(['reconcile', ...args, '--data', dataFolder])
+  const planOf = ({ stdout }: CommandResult): string => /^plan +(\S+)$/m.exec(stdout)?.[1] ?? ''
+  const hasAccount = async (login: string, more = {}): Promise<void> => {
+    const body = JSON.stringify({ ...person(login), displayName: 'By hand', ...more })
+    const headers = { authorization: `Bearer ${application.token}`, 'content-type': 'application/scim+json' }
+    expect((await fetch(`${application.url}/Users`, { method: 'POST', headers, body })).status).toBe(201)
+  }
+  await hasAccount('bea')
+  await hasAccount('eve')
+  await hasAccount('robert', { externalId: 'unknown' })
+  const ids = await Promise.all(['ann', 'bea', 'bob'].map((login) => push.create(login)))
+  await push.create('cyd', { active: false })
+  await push.createGroup('staff', ids[0] ?? '', ids[2] ?? '')
+
+  const first = await reconcile('plan', 'chat')
+  expect(first.code).toBe(1)
+  expect(first.stdout).toMatch(/^state +stopped: The plan would deactivate 2 of 3 accounts in scope\./m)
+  const rows = (await reconcile('rows', planOf(first))).stdout
+  for (const row of [
+    'missing: ann',
+    'missing: bob',
+    'different: bea → bea (by login)',
+    'extra: eve',
+    'extra: robert',
+  ]) {
+    expect(rows).toContain(row)
+  }
+  expect(await reconcile('link', 'chat', 'bob', 'robert', '--reason', 'asked him')).toMatchObject({ code: 0 })
+  expect(active(push)).toEqual({ bea: true, eve: true, robert: true })
+  const second = await reconcile('plan', 'chat')
+  expect(second).toMatchObject({ code: 0, stdout: expect.stringContaining('reconcile apply') })
+  const applied = await reconcile('apply', planOf(second), '--reason', 'reviewed with the team')
+  expect(applied, applied.stdout).toMatchObject({ code: 0 })
+  expect(active(push)).toEqual({ ann: true, bea: true, bob: true, eve: false })
+  expect(groups(push)).toEqual({ staff: ['ann', 'bob'] })
+  expect(application.users().get('bea')?.['displayName']).toBe('BEA')
+  expect((await reconcile('plan', 'chat')).stdout).toMatch(/^found +4 agree$/m)
+
+  const fields = automatic.replaceAll(/^(?=\w)/gm, '  ')
+  writeFileSync(
+    join(push.config, 'chat.yaml'),
+    chatOf(application.url, reconciliation.replace('  apply: manual\n', fields)),
+  )
+  await push.create('dan')
+  await becomes(() => active(push), { ann: true, bea: true, bob: true, dan: true, eve: false })
 })
 
 describe('an application that fails', () => {

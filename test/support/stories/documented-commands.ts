@@ -85,6 +85,13 @@ export const walks: readonly Walk[] = [
   { page: 'examples/second-factors/README.md', prints: [] },
   { page: 'examples/scim/README.md', prints: ['"userName":"ann"', 'scim-entra'] },
   { page: 'examples/scim-target/README.md', prints: ['"userName":"ann"'] },
+  {
+    page: 'examples/push/README.md',
+    before: {
+      3: `until curl -H "Authorization: Bearer $(cat .gatehouse/secrets/chat/token)" http://127.0.0.1:8080/scim/v2/Users | grep -q '"userName":"ann"'; do sleep 0.2; done`,
+    },
+    prints: ['"displayName":"Ann Lee"', '1 agree'],
+  },
   { page: 'examples/resource-types/README.md', prints: ['"serialNumber":"C02XL0AAJGH5"', '"endpoint":"/Roles"'] },
   { page: 'examples/sql-target/README.md', prints: ['"userName":"grace"', 'grace@example.com'] },
   { page: 'examples/webhook-target/README.md', prints: ['"userName":"grace"', 'grace@example.com'] },
@@ -140,6 +147,9 @@ export const notRun: Readonly<Record<string, Readonly<Record<number, string>>>> 
   'docs/guides/gitops.md': {
     0: 'needs kubectl; test/kube/gitops.kube.test.ts builds the example as kubectl does',
     1: 'needs a cluster with Argo CD; test/argocd-health.test.ts runs the check',
+  },
+  'docs/guides/push.md': {
+    0: 'the names are examples; test/stories/push.test.ts follows the page',
   },
   'docs/guides/reconciliation.md': {
     0: 'the names are examples; test/stories/reconciliation.test.ts plans, links and applies',
