@@ -15,7 +15,7 @@ import {
   quietRequest,
 } from '#testing/reconciliation/compared-systems.ts'
 import { compare } from './compare.ts'
-import { compareOne } from './compare-one.ts'
+import { answers, compareOne } from './compare-one.ts'
 
 const mapping = `attributes:
   - { name: TREMOLO_USER_ID, source: TREMOLO_USER_ID, sourceType: user }
@@ -245,6 +245,31 @@ describe('a comparison', () => {
     const present = await compareOne({ ...systems, source: { ...systems.source, find } }, { source: { login: 'ada' } })
     expect(present?.difference.attributes).toEqual([{ name: 'mail', from: [], to: ['old@x'] }])
     expect(present?.user?.attributes.values('mail')).toEqual(['old@x'])
+  })
+
+  test('knows whether both systems answer for accounts', async () => {
+    const { target, systems } = await open()
+    const away = async () => {
+      throw new GatewayError('TARGET_UNREACHABLE', 'away')
+    }
+    expect(await answers(systems)).toBe(true)
+    expect(await answers({ ...systems, source: { ...systems.source, count: away } })).toBe(false)
+    for (const login of ['ada', 'bob']) await addUser(target, login)
+    expect(await answers(systems)).toBe(true)
+    const without = (failing: (login: string) => boolean) => ({
+      ...systems,
+      target: {
+        ...target,
+        lookupUserById: async (id: string) => {
+          const found = await target.lookupUserById(id)
+          return failing(found?.userID ?? '') ? away() : found
+        },
+      },
+    })
+    expect(await answers(without((login) => login === 'ada'))).toBe(true)
+    expect(await answers(without(() => true))).toBe(false)
+    const stopped = AbortSignal.abort()
+    await expect(answers({ ...without(() => true), signal: stopped })).rejects.toThrow()
   })
 
   test('looks for the person of an account also where the login cannot be asked backwards', async () => {
