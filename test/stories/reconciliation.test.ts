@@ -142,28 +142,81 @@ describe.each(pairs)('drift from %s to %s', (from, to) => {
   }, 180_000)
 })
 
-test('a gateway that is killed while it compares and while it applies finishes, and starts no run twice', async () => {
-  const count = 3_000
-  const { storage, source, target, desk, start } = await systems('tables', 'a database')
-  const logins = Array.from({ length: count }, (_, i) => `user${i}`)
-  await source.add(people(logins))
-  const first = await start(reconciliation('chat'))
-  const id = await desk.request('chat')
-  await desk.wait(id, 'comparing', 'planned')
-  await kill(first)
-  const second = await start(reconciliation('chat'))
+/** Kills the gateway while it compares; returns the plan, and the gateway that continues it. */
+async function killComparing(desk: PlanDesk, start: () => Promise<GatewayProcess>) {
+  let gateway = await start()
+  for (let tries = 0; tries < 20; tries++) {
+    const id = await desk.request('chat')
+    await until(async () => ((await desk.plans.get(id))?.progress.open ?? 0) > 0, 120_000)
+    await kill(gateway)
+    const { plan, progress } = await desk.wait(id, 'comparing', 'planned')
+    gateway = await start()
+    if (plan.state === 'comparing') return { id, gateway, stored: progress.open }
+    // It was faster: the next plan replaces this one.
+  }
+  throw new Error('every comparison ended before the gateway was killed')
+}
+
+/** All rows of a plan, each as `kind login`. */
+async function linesOfAll({ plans }: PlanDesk, id: string): Promise<string[]> {
+  const lines: string[] = []
+  for (let after = -1; ; ) {
+    const rows = await plans.rows(id, { limit: 500, after })
+    const last = rows.at(-1)
+    if (last === undefined) return lines
+    lines.push(...rows.map(({ difference: { kind, source, target } }) => `${kind} ${(source ?? target)?.login}`))
+    after = last.number
+  }
+}
+
+test('a gateway that is killed while it compares and while it applies finishes, and changes each account once', async () => {
+  const { storage, source, target, desk, start } = await systems('tables', 'tables')
+  const named = (kind: string, count: number) => Array.from({ length: count }, (_, i) => `${kind}${i}`)
+  const [same, joins, moves, leaves] = [named('same', 600), named('join', 700), named('move', 350), named('leave', 350)]
+  const drifts = [...joins.map((one) => `missing ${one}`), ...moves.map((one) => `different ${one}`)]
+  const lines = [...drifts, ...leaves.map((one) => `extra ${one}`)].sort()
+  const writes = lines.length
+  await source.add(people([...same, ...joins, ...moves]))
+  await target.add({
+    ...people([...same, ...leaves]),
+    ...Object.fromEntries(moves.map((login) => [login, person(login, { mail: 'old@example.com' })])),
+  })
+  const { database } = target as ReturnType<typeof tableSystem>
+  database.exec(`create table writes (login text not null);
+    create trigger inserted after insert on persons begin insert into writes values (new.login); end;
+    create trigger updated after update on persons begin insert into writes values (new.login); end`)
+  const { id, gateway, stored } = await killComparing(desk, () => start(reconciliation('chat')))
+  expect(stored).toBeLessThan(writes)
   const planned = await desk.wait(id, 'planned', 'failed', 'stopped')
-  expect(planned).toMatchObject({ plan: { state: 'planned' }, progress: { open: count } })
+  expect(planned).toMatchObject({
+    plan: {
+      state: 'planned',
+      counts: {
+        ...{ source: 1650, target: 1300, agree: 600 },
+        differences: { missing: 700, different: 350, extra: 350, ambiguous: 0, unknown: 0 },
+        actions: { create: 700, change: 350, deactivate: 350 },
+      },
+    },
+    progress: { open: writes },
+  })
+  expect((await linesOfAll(desk, id)).sort()).toEqual(lines)
   await desk.plans.approve(id, { by: { login: 'Grace' } })
   await until(async () => ((await desk.plans.get(id))?.progress.done ?? 0) > 100, 120_000)
-  await kill(second)
-  expect((await desk.plans.get(id))?.plan.state).toBe('applying')
+  await kill(gateway)
+  const { plan, progress } = await desk.wait(id, 'applying')
+  expect(plan.state).toBe('applying')
+  expect(progress.open).toBeGreaterThan(0)
   await start(reconciliation('chat'))
   expect(await desk.wait(id, 'applied', 'failed', 'stopped')).toMatchObject({
     plan: { state: 'applied' },
-    progress: { done: count, failed: 0, skipped: 0 },
+    progress: { done: writes, failed: 0, skipped: 0 },
   })
-  expect(Object.keys(await target.read()).length).toBe(count)
+  expect(await target.read()).toEqual({
+    ...(await source.read()),
+    ...Object.fromEntries(leaves.map((login) => [login, person(login, { active: 'false' })])),
+  })
+  const once = database.prepare('select count(*) as writes, count(distinct login) as logins from writes').get()
+  expect(once).toMatchObject({ writes, logins: writes })
   const runs = new Map<string, number>()
   let after: string | undefined
   do {
@@ -171,10 +224,32 @@ test('a gateway that is killed while it compares and while it applies finishes, 
     for (const { head } of page.runs) runs.set(head.subject, (runs.get(head.subject) ?? 0) + 1)
     after = page.next
   } while (after !== undefined)
-  expect(runs.size).toBe(count)
+  expect(runs.size).toBe(writes)
   expect(Math.max(...runs.values())).toBe(1)
-  expect((await desk.plan('chat')).plan.counts).toMatchObject({ agree: count, source: count })
-}, 300_000)
+  const second = await desk.plan('chat')
+  expect(second.plan.counts).toMatchObject({ source: 1650, target: 2000, agree: 2000 })
+  expect(await linesOfAll(desk, second.plan.id)).toEqual([])
+}, 600_000)
+
+test('a plan is applied with the configuration that made it, whose limits may change', async () => {
+  const { source, target, desk, start } = await systems('tables', 'tables')
+  await source.add(people(['ann']))
+  const before = await start(reconciliation('chat'))
+  const first = await desk.plan('chat')
+  await before.stop()
+  const wider = reconciliation('chat').replace('accounts: 1000', 'accounts: 2000')
+  const between = await start(wider)
+  expect((await desk.apply(first.plan.id)).progress).toMatchObject({ done: 1 })
+  await source.add(people(['bea']))
+  const second = await desk.plan('chat')
+  await between.stop()
+  await start(wider.replace('correlation: [login, { attribute: mail }]', 'correlation: [login]'))
+  expect((await desk.apply(second.plan.id)).plan).toMatchObject({
+    state: 'failed',
+    problem: expect.stringContaining('was changed. Make a new plan.'),
+  })
+  expect(await target.read()).toEqual(people(['ann']))
+}, 180_000)
 
 test('a schedule applies plans within the limits, through the approvals of their workflows', async () => {
   const { storage, source, target, desk, start } = await systems('tables', 'a database')
