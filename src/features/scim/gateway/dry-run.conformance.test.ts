@@ -464,8 +464,8 @@ onEachDatabase('dry runs', (freshUrl) => {
     expect((await send('POST', '/Users?dryRun=false', { userName: 'ann' })).status).toBe(201)
   })
 
-  test('are not requested in a body, where nothing would heed it', async () => {
-    const { send, dump } = await open(await freshUrl())
+  test('are not requested in a body, even with `ignoreUnmapped`', async () => {
+    const { send, dump } = await open(await freshUrl(), { params: { ignoreUnmapped: ['dryRun'] } })
     const user = (await send('POST', '/Users', { userName: 'ann' })).body
     const group = (await send('POST', '/Groups', { displayName: 'crew' })).body
     const before = await dump()
@@ -483,6 +483,14 @@ onEachDatabase('dry runs', (freshUrl) => {
         `/Groups/${group['id']}`,
         { ...patchOf({ op: 'replace', path: 'displayName', value: 'x' }), dryRun: true },
       ],
+      ['POST', '/Users', { userName: 'bob', dryRun: true }],
+      ['POST', '/Users', { userName: 'bob', [enterprise]: { 'X-Dry-Run': true } }],
+      ['PUT', `/Users/${user['id']}`, { userName: 'ann', title: 'Dr', dry_run: 'true' }],
+      ['PATCH', `/Users/${user['id']}`, patchOf({ op: 'add', value: { title: 'Dr', dryRun: true } })],
+      ['PATCH', `/Users/${user['id']}`, patchOf(title, { op: 'add', path: 'dryRun', value: true })],
+      ['POST', '/Groups', { displayName: 'staff', dryRun: true }],
+      ['PUT', `/Groups/${group['id']}`, { displayName: 'staff', dryRun: true }],
+      ['PATCH', `/Groups/${group['id']}`, patchOf({ op: 'replace', value: { displayName: 'x', dryRun: true } })],
     ] as const) {
       const { status, body: answer } = await send(method, path, body)
       expect([status, answer['scimType'], answer['detail']], JSON.stringify(body)).toEqual([
@@ -493,8 +501,10 @@ onEachDatabase('dry runs', (freshUrl) => {
     }
     const data = { ...patchOf(title), dryRun: true }
     const operation = { method: 'PATCH', path: `/Users/${user['id']}`, data }
-    const { body } = await send('POST', '/Bulk', { schemas, Operations: [operation] })
-    expect(body['Operations']).toMatchObject([{ status: '400', response: { scimType: 'invalidValue' } }])
+    const create = { ...post, data: { ...post.data, dryRun: true } }
+    const { body } = await send('POST', '/Bulk', { schemas, Operations: [operation, create] })
+    const refused = { status: '400', response: { scimType: 'invalidValue' } }
+    expect(body['Operations']).toMatchObject([refused, refused])
     expect(await dump()).toEqual(before)
   })
 

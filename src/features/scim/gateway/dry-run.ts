@@ -47,14 +47,18 @@ export function isDryRun({ headers, query }: Pick<GatewayRequest, 'headers' | 'q
   throw scimError('invalidValue', `Dry-Run: ${problem}. Nothing was changed. Send the header or dryRun=true once.`)
 }
 
-/** Throws invalidValue for a message, or an operation of one, with such a member: it would be ignored, and the change made. */
+/** Throws invalidValue for such a name in a body: it would be ignored, and the change made. */
+export function refuseDryRunName(name: string): void {
+  if (!isName(name)) return
+  const remedy = 'Send the header Dry-Run, or dryRun in the query of the request.'
+  throw scimError('invalidValue', `${quoted(name)} has no effect in a body. Nothing was changed. ${remedy}`)
+}
+
+/** Throws as `refuseDryRunName` does, for the members of a message and of its operations. */
 export function refuseDryRunMember(message: JsonValue): void {
   const operations = isJsonObject(message) ? member(message, 'Operations') : undefined
   for (const part of [message, ...(Array.isArray(operations) ? operations : [])]) {
-    const name = isJsonObject(part) ? Object.keys(part).find(isName) : undefined
-    if (name === undefined) continue
-    const remedy = 'Send the header Dry-Run, or dryRun in the query of the request.'
-    throw scimError('invalidValue', `${quoted(name)} has no effect in a body. Nothing was changed. ${remedy}`)
+    if (isJsonObject(part)) Object.keys(part).forEach(refuseDryRunName)
   }
 }
 

@@ -308,6 +308,7 @@ onEachDatabase('resources of other types', (freshUrl) => {
     const invalid: readonly JsonObject[] = [
       { serial: 'x' },
       { [support]: { level: 'gold' } },
+      a('x', { dryRun: true }),
       a('x', { cores: 1.5 }),
       a('x', { cores: 'many' }),
       a('x', { active: 'perhaps' }),

@@ -28,6 +28,7 @@ import type { AttributeFlow, AttributeWrite, FlowProblem, WorkflowWrites } from 
 import { hasPasswords, type StorableAttributes, type TargetSource } from '#sdk/target/target.ts'
 import { unknownWrites } from '#sdk/workflow/workflow-writes.ts'
 import { announcedSchema, limitedGroups, withCore } from './announced-schema.ts'
+import { refuseDryRunName } from './dry-run.ts'
 import type { GatewayConfig, IgnoredAttributes, ServedConfig } from './gateway-config.ts'
 import type { Lookups } from './lookups.ts'
 import type { FilterNames } from './mapping-config.ts'
@@ -663,11 +664,12 @@ function isMisspelled(urn: string, { core, extensions }: ResourceSchema): boolea
 
 /**
  * Refuses names that are not in any schema, and suggests a similar one. In a create they are dropped, like attributes that
- * are not mapped, except for a misspelled URN, which would drop a whole extension.
+ * are not mapped, except for a misspelled URN, which would drop a whole extension, and for a dry run, which would be made.
  */
 export const refuseUnknown =
   (schema: ResourceSchema, kind: ChangeKind, ignored: IgnoredAttributes) =>
   (name: string): void => {
+    refuseDryRunName(name)
     const isUrn = /^(?:urn|https?):/i.test(name)
     const isDropped = kind === 'create' && (!isUrn || !isMisspelled(name, schema))
     if (isDropped || ignored.hasName(name) || habits.some((habit) => habit.test(name))) return
