@@ -22,7 +22,7 @@ type DatabaseSuite = (freshUrl: () => Promise<string>) => void
 
 /** Describes a suite once for each database; `freshUrl` gives a test one for the gateway, without any data. */
 export function onEachDatabase(name: string, suite: DatabaseSuite): void {
-  onBoth(name, suite, migratedFile, migratedSchema)
+  onBoth(name, suite, freshFile, migratedSchema)
 }
 
 /** The same without any table. */
@@ -46,7 +46,7 @@ const emptyFile: FreshUrl = async () => `sqlite:${join(temporaryFolder(), 'test.
 let migrated: Promise<Buffer> | undefined
 
 /** A copy of one file with the tables of the gateway: creating them takes more time than most tests. */
-const migratedFile: FreshUrl = async () => {
+export const freshFile: FreshUrl = async () => {
   migrated ??= migrateFile()
   const file = join(temporaryFolder(), 'test.db')
   writeFileSync(file, await migrated, { mode: 0o600 })

@@ -126,25 +126,67 @@ async function previewBulk(request: BulkRequest, perform: Perform, isStopped: ()
   const most = failOnErrors === undefined ? Number.POSITIVE_INFINITY : Math.max(1, failOnErrors)
   const created = new Set(operations.flatMap(({ method, bulkId = [] }) => (method === 'POST' ? bulkId : [])))
   const failed = new Set<string>()
-  const changed = new Set<string>()
-  const outcomes: BulkOutcome[] = []
+  const earlier = new EarlierOperations()
+  const outcomes: BulkOutcome[] = new Array(operations.length)
   let errors = 0
-  for (const operation of operations) {
+  for (const [i, operation] of inOrder(operations)) {
     // On SQLite no operation waits for anything.
     await yieldToOthers()
     if (errors >= most || isStopped()) break
     const outcome = await previewOperation(operation, { created, failed }, perform)
     const { dryRun } = outcome
-    if (dryRun !== undefined && !dryRun.changed.isDisjointFrom(changed)) {
-      dryRun.cut('Earlier operations of this request change the same users or groups.')
-    }
-    for (const one of dryRun?.changed ?? []) changed.add(one)
-    outcomes.push(dryRun === undefined ? outcome : { ...outcome, response: dryRun.message })
+    if (dryRun !== undefined) earlier.add(operation, dryRun)
+    outcomes[i] = dryRun === undefined ? outcome : { ...outcome, response: dryRun.message }
     if (outcome.status < 400) continue
     errors++
     if (operation.method === 'POST') failed.add(operation.bulkId ?? '')
   }
   return bulkResponse(request, outcomes)
+}
+
+/** What the operations so far change and refer to. */
+class EarlierOperations {
+  readonly #changed = new Set<string>()
+  /** The ids in their paths, and in lower case like all texts here. */
+  readonly #ids = new Set<string>()
+  /** The texts in their data, any of which may be an id. */
+  readonly #texts = new Set<string>()
+
+  /** An operation is not complete if it depends on an earlier one. */
+  add(operation: BulkOperation, dryRun: DryRun): void {
+    const id = idOf(operation)
+    const texts = textsIn(operation.data ?? null)
+    const isKnown = id !== undefined && (this.#ids.has(id) || this.#texts.has(id))
+    if (isKnown || !texts.isDisjointFrom(this.#ids) || !dryRun.changed.isDisjointFrom(this.#changed)) {
+      dryRun.cut('Earlier operations of this request change or name the same users or groups.')
+    }
+    if (id !== undefined) this.#ids.add(id)
+    for (const text of texts) this.#texts.add(text)
+    for (const one of dryRun.changed) this.#changed.add(one)
+  }
+}
+
+function idOf({ method, path }: BulkOperation): string | undefined {
+  if (method === 'POST') return undefined
+  const last = path.slice(path.lastIndexOf('/') + 1)
+  try {
+    return decodeURIComponent(last).toLowerCase()
+  } catch {
+    return last.toLowerCase()
+  }
+}
+
+/** All texts, and those that filters in them quote. The parser of the body limits the depth, and so the recursion. */
+function textsIn(value: JsonValue, into = new Set<string>()): Set<string> {
+  if (typeof value === 'string') {
+    into.add(value.toLowerCase())
+    for (const [, quotedText = ''] of value.matchAll(/"([^"]*)"/g)) into.add(quotedText.toLowerCase())
+  } else if (Array.isArray(value)) {
+    for (const item of value) textsIn(item, into)
+  } else if (isJsonObject(value)) {
+    for (const item of Object.values(value)) textsIn(item, into)
+  }
+  return into
 }
 
 async function previewOperation(
@@ -158,9 +200,14 @@ async function previewOperation(
   const [missing] = references.intersection(failed)
   if (missing !== undefined) return conflict(undefined, missing)
   if (references.size === 0) return await perform(operation)
-  const dryRun = new DryRun()
+  // As far as it does not depend on them: its name may be taken. What remains may lack something, and is then unknown.
+  const isOfNew = operation.method !== 'POST' && pathReference(operation.path) !== undefined
+  const { data } = deferReferences(operation.data ?? {}, references)
+  const rest = isOfNew ? undefined : await perform({ ...operation, data })
+  if (rest !== undefined && rest.status > 400) return rest
+  const dryRun = rest?.dryRun ?? new DryRun()
   dryRun.cut('The operation refers to resources that other operations of this request create.')
-  return { status: 200, dryRun, response: dryRun.message }
+  return { location: rest?.location, status: 200, dryRun }
 }
 
 /** The bulkIds in the data and in the path. */
@@ -191,6 +238,29 @@ function describe({ method, bulkId }: BulkOperation, { status, location, version
   }
 }
 
+/** The operations that create what others refer to, by its bulkId. */
+const creatorsIn = (operations: readonly BulkOperation[]): ReadonlyMap<string, number> =>
+  new Map(
+    operations.flatMap(({ method, bulkId }, i) => (method === 'POST' && bulkId !== undefined ? [[bulkId, i]] : [])),
+  )
+
+/** In the order of the request, but each after those that create what it refers to, unless they refer to it. */
+function inOrder(operations: readonly BulkOperation[]): readonly (readonly [number, BulkOperation])[] {
+  const creators = creatorsIn(operations)
+  const begun = new Set<number>()
+  const ordered: [number, BulkOperation][] = []
+  // The depth of recursion is at most the number of operations.
+  const visit = (index: number | undefined): void => {
+    const operation = operations[index ?? -1]
+    if (index === undefined || operation === undefined || begun.has(index)) return
+    begun.add(index)
+    for (const bulkId of referencesOf(operation)) visit(creators.get(bulkId))
+    ordered.push([index, operation])
+  }
+  for (const index of operations.keys()) visit(index)
+  return ordered
+}
+
 /** What is missing in a created resource, because it refers to one that did not exist yet. */
 interface Completion {
   readonly index: number
@@ -209,9 +279,7 @@ class BulkJob {
   readonly #perform: Perform
   readonly #isStopped: () => boolean
   readonly #outcomes: (BulkOutcome | undefined)[]
-  /** Operations that were started; those without an outcome wait for another. */
-  readonly #begun = new Set<number>()
-  readonly #creators = new Map<string, number>()
+  readonly #creators: ReadonlyMap<string, number>
   readonly #ids = new Map<string, string>()
   readonly #completions = new Set<Completion>()
   /** The completions by the bulkId that they wait for. */
@@ -224,13 +292,11 @@ class BulkJob {
     this.#perform = perform
     this.#isStopped = isStopped
     this.#outcomes = new Array(operations.length)
-    for (const [i, { method, bulkId }] of operations.entries()) {
-      if (method === 'POST' && bulkId !== undefined) this.#creators.set(bulkId, i)
-    }
+    this.#creators = creatorsIn(operations)
   }
 
   async run(): Promise<readonly (BulkOutcome | undefined)[]> {
-    for (const [i, operation] of this.#operations.entries()) await this.#do(i, operation)
+    for (const [i, operation] of inOrder(this.#operations)) await this.#do(i, operation)
     for (const { index } of this.#completions) this.#settle(index, conflict(this.#outcomes[index]))
     return this.#outcomes
   }
@@ -239,17 +305,9 @@ class BulkJob {
     return this.#errors >= this.#failOnErrors || this.#isStopped()
   }
 
-  /** The depth of recursion is at most the number of operations. */
   async #do(index: number, operation: BulkOperation): Promise<void> {
-    if (this.#begun.has(index) || this.#stopped) return
-    this.#begun.add(index)
     const inPath = operation.method === 'POST' ? undefined : pathReference(operation.path)
     const wanted = referencesOf(operation)
-    for (const bulkId of wanted) {
-      const creator = this.#creators.get(bulkId)
-      const first = creator === undefined ? undefined : this.#operations[creator]
-      if (creator !== undefined && first !== undefined) await this.#do(creator, first)
-    }
     // On SQLite no operation waits for anything, so the requests of others, and the end of this one, would.
     await yieldToOthers()
     if (this.#stopped) return

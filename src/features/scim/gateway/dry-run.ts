@@ -1,10 +1,16 @@
 import * as z from 'zod'
+import { Attributes } from '#identity/attributes.ts'
+import type { Awaitable } from '#kernel/awaitable.ts'
+import { GatewayError } from '#kernel/errors.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '#kernel/json.ts'
 import type { Wire } from '#kernel/wire.ts'
 import { member } from '#protocols/scim/message.ts'
 import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
-import { type ChangePreview, changePreview } from '#sdk/contract/preview.ts'
+import { type ChangePreview, changePreview, type PreviewEntry, type PreviewStep } from '#sdk/contract/preview.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
+import type { GatewayConfig } from './gateway-config.ts'
 
 const dryRunSchema = 'urn:gatehouse:params:scim:api:messages:1.0:DryRun'
 
@@ -13,7 +19,9 @@ export const dryRunMessage = z.object({
   schemas: z.array(z.literal(dryRunSchema)),
   complete: z
     .boolean()
-    .describe('Nothing else would happen: no task is without a preview, and nothing was left out for its size.'),
+    .describe(
+      'The change would succeed, and do nothing else: no task is without a preview, and nothing was left out for its size.',
+    ),
   waits: z.boolean().describe('A run would wait for a decision or a time, so the change would be answered with 202.'),
   detail: z.string().describe('Why it is not complete, where no run shows that.').optional(),
   runs: z
@@ -62,16 +70,23 @@ export function refuseDryRunMember(message: JsonValue): void {
   }
 }
 
-/** What the answer to one request has room for; the operations of a bulk request share it. */
+/** What the operations of a bulk request share. */
 export class DryRunRoom {
+  /** What the answer has room for. */
   runs = 500
   characters = 2 * 1024 * 1024
+  /** Values that only one resource may have. */
+  readonly taken = new Set<string>()
 }
+
+/** Throws if the steps do not have the effect that the request wants. */
+export type EffectCheck = (steps: readonly PreviewStep[]) => Awaitable<void>
 
 /** Collects the previews of one call, which changes nothing. */
 export class DryRun {
   readonly room: DryRunRoom
   readonly #runs: (PreviewedRun | undefined)[] = []
+  readonly #taken = new Set<string>()
   #isCut = false
   #detail: string | undefined
 
@@ -79,8 +94,15 @@ export class DryRun {
     this.room = room
   }
 
-  /** Adds the preview of a run, in the order of these calls, if there is room. Returns whether the run would wait. */
-  async add(run: Pick<PreviewedRun, 'workflow' | 'subject'>, preview: () => Promise<ChangePreview>): Promise<boolean> {
+  /**
+   * Adds the preview of a run, in the order of these calls, if there is room. Returns whether the run would wait. The
+   * effect of one that is known, and would not wait, is checked as after a real run.
+   */
+  async add(
+    run: Pick<PreviewedRun, 'workflow' | 'subject'>,
+    preview: () => Promise<ChangePreview>,
+    check: EffectCheck = () => {},
+  ): Promise<boolean> {
     if (this.room.runs <= 0 || this.room.characters <= 0) {
       this.cut('There are more runs than a dry run shows.')
       return false
@@ -90,7 +112,25 @@ export class DryRun {
     const shown = { ...run, ...(await preview()) }
     this.room.characters -= JSON.stringify(shown).length
     this.#runs[place] = shown
-    return waits(shown)
+    if (waits(shown)) return true
+    try {
+      if (isKnown(shown)) await check(shown.steps)
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error
+      this.cut(`The change would fail after its run: ${error.publicText}`)
+    }
+    return false
+  }
+
+  /** Notes a value that only one resource may have: the next operation of the request does not find it stored. */
+  take(attribute: string, value: string): void {
+    const key = JSON.stringify([attribute, value])
+    const { taken } = this.room
+    if (taken.has(key) && !this.#taken.has(key)) {
+      this.cut(`An earlier operation of this request takes the same value of "${attribute}".`)
+    }
+    this.#taken.add(key)
+    taken.add(key)
   }
 
   /** Something would happen that no run shows. */
@@ -113,7 +153,6 @@ export class DryRun {
 
   get message(): JsonObject {
     const runs = this.#shown
-    const isKnown = ({ whole, steps }: PreviewedRun) => whole && steps.every(({ kind }) => kind !== 'unforeseen')
     const message: DryRunMessage = {
       schemas: [dryRunSchema],
       complete: !this.#isCut && runs.every(isKnown),
@@ -129,4 +168,42 @@ export class DryRun {
   }
 }
 
+const isKnown = ({ whole, steps }: ChangePreview): boolean =>
+  whole && steps.every((step) => step.kind !== 'unforeseen' && !('cut' in step && step.cut))
 const waits = ({ steps }: ChangePreview): boolean => steps.some(({ kind }) => kind === 'approval' || kind === 'wait')
+
+/** The steps that change users, or groups, where they are looked up. The directory may show those of any target. */
+export const stepsOf = (
+  kind: 'user' | 'group',
+  lookup: GatewayConfig['lookup'],
+  steps: readonly PreviewStep[],
+): readonly PreviewEntry[] =>
+  steps.flatMap((step) =>
+    step.kind === kind && (lookup.kind === 'directory' || step.target === lookup.name) ? [step] : [],
+  )
+
+/** What the steps change, as a run reports it. */
+export const writesIn = (steps: readonly PreviewEntry[]): readonly AttributeWrite[] =>
+  steps.flatMap(({ target, attributes }) => attributes.map(({ name }) => ({ target, attribute: name })))
+
+interface NamedEntry {
+  readonly name: string
+  readonly attributes: Attributes
+}
+
+/** The entry after the steps of it; undefined if it is deleted, or was not there and is not created. */
+export function entryAfter(
+  steps: readonly PreviewEntry[],
+  name: string,
+  attributes: Attributes | undefined,
+): NamedEntry | undefined {
+  let after: NamedEntry | undefined = attributes && { name, attributes }
+  for (const step of steps) {
+    if (!sameLogin(step.name, after?.name ?? name)) continue
+    const changed = (after?.attributes ?? new Attributes()).clone()
+    // A secret has some other value.
+    for (const { name, secret, after: values } of step.attributes) changed.set(name, secret ? ['new'] : values)
+    after = step.action === 'delete' ? undefined : { name: step.newName ?? step.name, attributes: changed }
+  }
+  return after
+}

@@ -21,7 +21,7 @@ import { scimError } from '#protocols/scim/schema/scim-error.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
 import { noVersion } from '#sdk/workflow/workflow.ts'
-import { refuseDryRunMember } from './dry-run.ts'
+import { type EffectCheck, entryAfter, refuseDryRunMember, stepsOf, writesIn } from './dry-run.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { type MemberRun, planMembers, previewedId, runMembers } from './group-members.ts'
 import { GroupSearch } from './group-search.ts'
@@ -129,6 +129,7 @@ export class GroupEndpoint {
     call.notes.operations = describeEdit(edit)
     const name = displayNameOf(resource)
     requireName(name)
+    this.#takeName(call, name)
     if (lookups.groupIdIsName) requireAddress('displayName', name)
     const { members: _, ...own } = resource
     // Equal requests have equal keys: the name or, if groups can share names, everything but the members.
@@ -208,7 +209,11 @@ export class GroupEndpoint {
       const storable = storableChange(stored, {}, { ...resource }, 'create')
       const attributes = groups.attributes(storable, stored.unstorable)
       const params = { groupname: name, ...(isNew ? { groupversion: noVersion } : {}) }
-      const run = runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params, settled })
+      const check: EffectCheck = async (steps) => {
+        const created = entryAfter(stepsOf('group', config.lookup, steps), name, undefined)
+        if (created === undefined && (await lookups.groupByName(name)) === undefined) throw notCreated(workflow)
+      }
+      const run = runGroupWorkflow(this.#parts, call, { name: workflow, attributes, params, settled, check })
       await orPreviewed(run)
       if (call.dryRun !== undefined) return { id: previewedId, group: { id: previewedId, name, members: [] } }
     } catch (error) {
@@ -220,9 +225,7 @@ export class GroupEndpoint {
     }
     const found = await lookups.groupByName(name)
     if (found !== undefined) return found
-    throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without creating the group`, {
-      publicText: 'The workflow ended without creating the group. Check its tasks, then send the request again.',
-    })
+    throw notCreated(workflow)
   }
 
   async #addMembers(
@@ -302,7 +305,7 @@ export class GroupEndpoint {
         done()
       }
       if (own !== undefined) {
-        const change = this.#changeOwn(call, found, own, version, settled)
+        const change = this.#changeOwn(call, found, own, resource, version, settled)
         if (call.dryRun === undefined) written = await change
         else await orPreviewed(change)
         stepDone()
@@ -367,6 +370,7 @@ export class GroupEndpoint {
     }
     if (isRenamed) {
       requireName(displayName)
+      this.#takeName(call, displayName)
       await this.#requireFreeName(displayName, found)
     }
     const refs = changedAttributes(schema, before, resource)
@@ -385,13 +389,21 @@ export class GroupEndpoint {
     call: ScimCall,
     found: FoundGroup,
     own: OwnChange,
+    wanted: JsonObject,
     version: string | undefined,
     settled: Settled,
   ): Promise<readonly AttributeWrite[]> {
+    const { group } = found
+    const check: EffectCheck = async (steps) => {
+      const entries = stepsOf('group', this.#parts.config.lookup, steps)
+      const after = entryAfter(entries, group.name, group.attributes ?? new Attributes())
+      if (after === undefined) throw notFound('group', found.id)
+      await this.#requireOwnEffect(call, writesIn(entries), found, { ...found, group: { ...group, ...after } }, wanted)
+    }
     // Checked again in the queue of the name, so that of two requests for one name exactly one gets it.
     return await this.#parts.queue.runWithin(nameKey(own.displayName), async () => {
       await this.#requireFreeName(own.displayName, found)
-      return await this.#runUpdate(call, found, own, version, settled)
+      return await this.#runUpdate(call, found, own, version, settled, check)
     })
   }
 
@@ -401,6 +413,7 @@ export class GroupEndpoint {
     own: Partial<OwnChange>,
     version: string | undefined,
     settled: Settled,
+    check?: EffectCheck,
   ): Promise<readonly AttributeWrite[]> {
     const { group } = found
     const { attributes = new Attributes(), cleared = [], newName = group.name } = own
@@ -410,6 +423,7 @@ export class GroupEndpoint {
       cleared,
       params: { groupname: group.name, newgroupname: newName, ...identityOf(group, version) },
       settled,
+      ...(check === undefined ? {} : { check }),
     })
   }
 
@@ -429,6 +443,11 @@ export class GroupEndpoint {
         publicText: `A target of workflow "${run.name}" has no such group. Create it there, then send the request again.`,
       })
     }
+  }
+
+  /** For a dry run of several operations. */
+  #takeName({ dryRun }: ScimCall, name: string): void {
+    if (!this.#parts.config.groups.sharesNames) dryRun?.take('Group displayName', name.toLowerCase())
   }
 
   /** Throws uniqueness if another group has the name, in any letter case. */
@@ -470,13 +489,12 @@ export class GroupEndpoint {
       const { id, group } = found
       const version = requireMatch(call, group.version)
       const params = { groupname: group.name, ...identityOf(group, version) }
-      await this.#runOn(call, found, { name, params, settled })
-      const present = await lookups.groupById(id, false)
-      if (present !== undefined && present.group.version === group.version) {
-        throw new GatewayError('WORKFLOW_FAILED', `workflow "${name}" ended, but the group is still there`, {
-          publicText: `The delete workflow "${name}" ended, but the group is still there. Have the workflow delete the group.`,
-        })
+      const check: EffectCheck = (steps) => {
+        if (stepsOf('group', config.lookup, steps).length === 0) throw notDeleted(name)
       }
+      await this.#runOn(call, found, { name, params, settled, check })
+      const present = await lookups.groupById(id, false)
+      if (present !== undefined && present.group.version === group.version) throw notDeleted(name)
       addChange(call, { kind: 'delete', resourceType: 'Group', id, attributes: [] })
     }
     await queue.run(groupKey(lookups.ids.groupForm(call.id)), () => retryWhileChanged(call, remove))
@@ -628,6 +646,16 @@ const nameKey = (name: string): string => `groupname ${name.toLowerCase()}`
 function requireName(name: string): void {
   if (name.trim() === '') throw scimError('invalidValue', 'displayName must not be blank. Send a name.')
 }
+
+const notCreated = (workflow: string | undefined): GatewayError =>
+  new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended without creating the group`, {
+    publicText: 'The workflow ended without creating the group. Check its tasks, then send the request again.',
+  })
+
+const notDeleted = (workflow: string): GatewayError =>
+  new GatewayError('WORKFLOW_FAILED', `workflow "${workflow}" ended, but the group is still there`, {
+    publicText: `The delete workflow "${workflow}" ended, but the group is still there. Have the workflow delete the group.`,
+  })
 
 const nameTaken = () =>
   scimError(

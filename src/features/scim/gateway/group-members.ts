@@ -12,6 +12,8 @@ import {
 } from '#protocols/scim/patch/member-change.ts'
 import type { PatchOperation } from '#protocols/scim/patch/parse-patch.ts'
 import { quoted, scimError } from '#protocols/scim/schema/scim-error.ts'
+import { sameLogin } from '#sdk/workflow/workflow-user.ts'
+import { type EffectCheck, stepsOf } from './dry-run.ts'
 import { type FoundGroup, type FoundUser, idUnderName, type Lookups, type Member } from './lookups.ts'
 import {
   type GatewayParts,
@@ -287,6 +289,14 @@ function runUserMember(
       params: { groupname: group.group.name, removegroup: String(remove) },
       basedOn: lookups.readVersion(member, group),
       settled,
+      check: (steps) => {
+        const joined = stepsOf('user', config.lookup, steps).some(
+          ({ name, joins, leaves }) =>
+            sameLogin(name, member.user.userID) &&
+            (remove ? leaves : joins).some((one) => sameLogin(one, group.group.name)),
+        )
+        if (run.isRepeated !== true && !joined) throw withoutEffect(config.workflows.members, run)
+      },
     })
     if (await orPending(call, change)) await requireMembership(parts, group, member, remove)
   })
@@ -341,7 +351,13 @@ async function runGroupMember(
       membergroupid: member.group.id,
     }
     try {
-      const change = runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params, settled })
+      const check: EffectCheck = (steps) => {
+        const entries = stepsOf('group', config.lookup, steps)
+        if (!entries.some(({ name }) => sameLogin(name, group.group.name))) {
+          throw withoutEffect(config.workflows.nestGroup, run)
+        }
+      }
+      const change = runGroupWorkflow(parts, call, { name: config.workflows.nestGroup, params, settled, check })
       if (await orPending(call, change)) await requireNested(parts, planned.id, run)
       return
     } catch (error) {

@@ -12,6 +12,7 @@ import type { ReadVersion } from '#sdk/workflow/workflow.ts'
 import { UnfinishedRun } from '#workflows/record/run-requests.ts'
 import type { RunService } from '#workflows/runs/run-service.ts'
 import type { ClientRates } from './client-rates.ts'
+import type { EffectCheck } from './dry-run.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { Managers } from './managers.ts'
 import type { GroupMapping, UserMapping } from './resource-mapping.ts'
@@ -55,6 +56,8 @@ interface WorkflowRequest {
   readonly subject?: string
   /** What the request changes, as it was settled before. */
   readonly settled?: Settled | undefined
+  /** What the request checks after the run, for a dry run. */
+  readonly check?: EffectCheck
 }
 
 /** The workflow started and waits, usually for an approval, so the change cannot be shown yet. */
@@ -95,7 +98,7 @@ export async function runWorkflow(
   { exchange, notes, dryRun }: ScimCall,
   request: WorkflowRequest,
 ): Promise<readonly AttributeWrite[]> {
-  const { password, cleared = [], newUserID, basedOn, subject, settled } = request
+  const { password, cleared = [], newUserID, basedOn, subject, settled, check } = request
   const unset = settled?.replaces.find(({ setsPassword }) => setsPassword === true)
   if (unset !== undefined && password === undefined && request.name === parts.config.workflows.user) {
     throw new UnfinishedRun(unset.id, { state: 'password', isRetried: false })
@@ -122,7 +125,7 @@ export async function runWorkflow(
     const run = { workflow: request.name, subject: subject ?? request.user.userID }
     const preview = async () => shownPreview(await parts.runs.preview(call))
     const waits = await dryRun
-      .add(run, preview)
+      .add(run, preview, check)
       .catch((error: unknown) => refuseValue(parts, exchange.request.id, error))
     throw waits ? new ChangePending('') : new ChangePreviewed()
   }
@@ -158,6 +161,7 @@ export interface GroupRun {
   readonly cleared?: readonly string[]
   readonly params: Readonly<Record<string, string>> & { readonly groupname: string }
   readonly settled?: Settled
+  readonly check?: EffectCheck
 }
 
 /** The workflow's user is the caller, with the attributes of the group. */
@@ -166,7 +170,7 @@ export async function runGroupWorkflow(
   call: ScimCall,
   run: GroupRun,
 ): Promise<readonly AttributeWrite[]> {
-  const { name, attributes = new Attributes(), cleared = [], params, settled } = run
+  const { name, attributes = new Attributes(), cleared = [], params, settled, check } = run
   if (name === undefined) throw notSupported('This gateway has no workflow for this change of a group.')
   const user = { userID: call.exchange.subject.uid, attributes, groups: [] }
   return await runWorkflow(parts, call, {
@@ -176,6 +180,7 @@ export async function runGroupWorkflow(
     params,
     subject: groupKey(params.groupname),
     settled,
+    ...(check === undefined ? {} : { check }),
   })
 }
 

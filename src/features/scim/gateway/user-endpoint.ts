@@ -15,8 +15,9 @@ import { replaceResource, requireAttributes } from '#protocols/scim/resource-rul
 import { readAttribute, type ScimResource, writeAttribute } from '#protocols/scim/schema/resource.ts'
 import { type AttributePath, internalName, type ResourceSchema } from '#protocols/scim/schema/resource-schema.ts'
 import { redacted, scimError } from '#protocols/scim/schema/scim-error.ts'
+import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { refuseDryRunMember } from './dry-run.ts'
+import { type EffectCheck, entryAfter, refuseDryRunMember, stepsOf, writesIn } from './dry-run.ts'
 import { fixedAttribute, locate, userFilterNames } from './filter-translation.ts'
 import {
   type ListRequest,
@@ -165,6 +166,7 @@ export class UserEndpoint {
     this.#requireForms(call, {}, resource)
     const user = await this.#newUser(resource, stored)
     for (const login of new Set([this.#loginOf(resource), user.userID])) {
+      call.dryRun?.take(`${this.type.name} ${this.type.nameAttribute}`, login.toLowerCase())
       const present = await lookups.all.userByLogin(login)
       if (present === undefined) continue
       if (settled.hasBegun || (await lookups.isDeleted(present)))
@@ -178,20 +180,21 @@ export class UserEndpoint {
     }
     const former = await this.#formerWithExternalId(call, resource)
     if (former !== undefined) return this.#reactivate(call, resource, former)
-    await this.#requireFreeId(user)
+    await this.#requireFreeId(call, user)
     // Bound to the absence of the user, so that no other process can create it in between.
     const basedOn = lookups.readVersion(undefined)
     const planned = { user, ...passwordOf(resource), ...this.#subject(user) }
+    const check: EffectCheck = async (steps) => {
+      const after = entryAfter(stepsOf('user', config.lookup, steps), user.userID, undefined)
+      if (after === undefined) throw this.#notCreated()
+      const shown = { id: '', user: { ...user, userID: after.name, attributes: after.attributes } }
+      await this.#requireInactive(call, stored, resource, shown)
+    }
     await this.#keepingUnique(call, { before: {}, after: resource }, () =>
-      runWorkflow(this.#parts, call, { name: workflows.user, ...planned, basedOn, settled }),
+      runWorkflow(this.#parts, call, { name: workflows.user, ...planned, basedOn, settled, check }),
     )
     const created = await lookups.all.userByLogin(user.userID)
-    if (created === undefined) {
-      const { noun } = this.type
-      throw new GatewayError('WORKFLOW_FAILED', `workflow "${workflows.user}" ended without creating the ${noun}`, {
-        publicText: `The workflow ended without creating the ${noun}. Check its tasks, then send the request again.`,
-      })
-    }
+    if (created === undefined) throw this.#notCreated()
     // If logins are ids, a former user of this login may have left a mark.
     if (await lookups.isDeleted(created)) await lookups.marks.remove(created.id)
     await this.#requireInactive(call, stored, resource, created)
@@ -206,6 +209,13 @@ export class UserEndpoint {
     return created
   }
 
+  #notCreated(): GatewayError {
+    const { noun } = this.type
+    const text = `workflow "${this.#parts.config.workflows.user}" ended without creating the ${noun}`
+    const publicText = `The workflow ended without creating the ${noun}. Check its tasks, then send the request again.`
+    return new GatewayError('WORKFLOW_FAILED', text, { publicText })
+  }
+
   async #newUser(resource: JsonObject, { unstorable }: StoredSchema): Promise<User> {
     const login = this.#loginOf(resource)
     const { loginAttribute } = this.#parts.config.users
@@ -217,7 +227,7 @@ export class UserEndpoint {
   }
 
   /** Of two users with one id, neither could be found. Ids that the target makes are its own concern. */
-  async #requireFreeId({ userID, attributes }: User): Promise<void> {
+  async #requireFreeId({ dryRun }: ScimCall, { userID, attributes }: User): Promise<void> {
     const { lookups, config } = this.#parts
     const attribute = lookups.userIdAttribute
     const isSent = (name: string): boolean => name.toLowerCase() === attribute?.toLowerCase()
@@ -225,6 +235,7 @@ export class UserEndpoint {
     const id = attributes.first(attribute) ?? userID
     const name = this.#clientName(attribute)
     requireAddress(name, id)
+    dryRun?.take(`${this.type.name} ${name}`, id)
     if ((await lookups.all.userById(lookups.ids.ofUser(id))) === undefined) return
     const remedy = 'Choose another one, or change that user.'
     throw scimError(
@@ -275,6 +286,8 @@ export class UserEndpoint {
         const extent = { kind: 'index', offset: 0, count: 2 } as const
         const list = { name: this.type.name, filter, sort: undefined, extent, projection: undefined }
         const { resources } = await this.#page(list, (found) => users.resource(found, ''))
+        const { caseExact } = path.sub ?? path.attribute
+        dryRun?.take(`${this.type.name} ${internalName(path)}`, caseExact ? value : value.toLowerCase())
         if (resources.every((one) => one['id'] === id)) continue
         const text = `${internalName(path)}: another ${this.type.noun} has ${redacted(value)}. Send another value.`
         throw scimError('uniqueness', text)
@@ -423,6 +436,22 @@ export class UserEndpoint {
       // A mark may remain from before someone else activated the user; this change deactivates, it does not delete.
       const deactivates = config.users.active !== undefined && before['active'] !== false && after['active'] === false
       if (kind !== 'create' && deactivates && call.dryRun === undefined) await lookups.marks.remove(id)
+      const requireDone = async (changed: FoundUser, written: readonly AttributeWrite[]) =>
+        requireEffect(stored, {
+          before,
+          wanted: after,
+          after: await users.resource(changed, call.base),
+          stored: { before: found.user.attributes, after: changed.user.attributes },
+          written,
+          defaultValues: (name) => storage.defaultValues(name, changed.user),
+        })
+      const check: EffectCheck = async (steps) => {
+        const entries = stepsOf('user', config.lookup, steps)
+        const entry = entryAfter(entries, found.user.userID, found.user.attributes)
+        if (entry === undefined) throw notFound(this.type.noun, id, this.type.nameAttribute)
+        const user = { ...found.user, userID: entry.name, attributes: entry.attributes }
+        await requireDone({ ...found, user }, writesIn(entries))
+      }
       const run = {
         name: config.workflows.user,
         ...(change.isChanged || writesElsewhere ? change.planned : { user: without(found.user, unmarked) }),
@@ -431,17 +460,11 @@ export class UserEndpoint {
         ...this.#subject(found.user),
         basedOn: lookups.readVersion(found),
         settled,
+        check,
       }
       const written = await this.#keepingUnique(call, { id, before, after }, () => runWorkflow(this.#parts, call, run))
       const changed = await this.#find(from, id)
-      requireEffect(stored, {
-        before,
-        wanted: after,
-        after: await users.resource(changed, call.base),
-        stored: { before: found.user.attributes, after: changed.user.attributes },
-        written,
-        defaultValues: (name) => storage.defaultValues(name, changed.user),
-      })
+      await requireDone(changed, written)
       if (!isChanged) return changed
       const refs = changedAttributes(this.schema, before, after)
       addChange(call, {
@@ -518,7 +541,12 @@ export class UserEndpoint {
       requireMatch(call, found.user.version)
       const user = lookups.marks.marked(found.user)
       const basedOn = lookups.readVersion(found)
-      await orPreviewed(runWorkflow(this.#parts, call, { name, user, ...this.#subject(user), basedOn, settled }))
+      const check: EffectCheck = async (steps) => {
+        const after = entryAfter(stepsOf('user', config.lookup, steps), found.user.userID, found.user.attributes)
+        const shown = after && { ...found, user: { ...found.user, userID: after.name, attributes: after.attributes } }
+        if (shown !== undefined) await this.#requireDeactivated(shown, name)
+      }
+      await orPreviewed(runWorkflow(this.#parts, call, { name, user, ...this.#subject(user), basedOn, settled, check }))
       if (call.dryRun !== undefined) return found.id
       await this.#completeDelete(found.id, name)
       addChange(call, { kind: 'delete', ...this.#typeOfChange, id: found.id, attributes: [] })
@@ -537,8 +565,13 @@ export class UserEndpoint {
     const { lookups } = this.#parts
     const present = await lookups.all.userById(id)
     if (present === undefined) return lookups.marks.remove(id)
-    const active = await lookups.isActive(present)
-    if (active === false) return lookups.marks.set(present)
+    await this.#requireDeactivated(present, workflow)
+    return lookups.marks.set(present)
+  }
+
+  async #requireDeactivated(present: FoundUser, workflow: string): Promise<void> {
+    const active = await this.#parts.lookups.isActive(present)
+    if (active === false) return
     const { noun, isCustom } = this.type
     const state = isCustom ? '' : active === true ? ' and active' : ' and is not shown as inactive'
     const instead = isCustom ? '' : ', or set what "active" is mapped to'
