@@ -177,6 +177,14 @@ export class RunService extends RunInterventions {
     return this.#services.runs.hasUnfinished()
   }
 
+  /** Whether the run has not ended or, without its id, one of the resource. */
+  async isOpen({ run, resource }: { readonly run: string | undefined; readonly resource: string }): Promise<boolean> {
+    const { runs } = this.#services
+    if (run === undefined) return await runs.hasOpen(resource)
+    const found = await runs.get(run)
+    return found !== undefined && !hasEnded(found.state)
+  }
+
   /**
    * Whether a worker has finished a change of the resource after the requester got an error for it. True once only, and
    * for a day.

@@ -369,6 +369,11 @@ export class RunStore {
     return (await findAnyUnfinished.first(this.#client, {})) !== undefined
   }
 
+  /** Whether a run of the resource has not ended, also one that waits. */
+  async hasOpen(resource: string): Promise<boolean> {
+    return isStorable(resource) && (await findOpen.first(this.#client, { resource })) !== undefined
+  }
+
   /** Whether a run of the requester for the resource completed in that time; the next call no longer finds it. */
   async takeFinished(resource: string, requester: string, withinMillis: number): Promise<boolean> {
     if (!isStorable(resource) || !isStorable(requester)) return false
@@ -550,6 +555,9 @@ const findUnfinished = statement<{ subjectKey: string; otherKey: string; resourc
 )
 const findAnyUnfinished = statement<object, { seq: number }>(
   `select seq from runs where resource is not null and ended is null and state <> 'waiting' limit 1`,
+)
+const findOpen = statement<{ resource: string }, { seq: number }>(
+  `select seq from runs where resource = :resource and resource is not null and ended is null limit 1`,
 )
 interface FinishedKeys {
   readonly resource: string

@@ -280,6 +280,7 @@ export async function openGateway(
   const runs = {
     run: (...call: Parameters<typeof starter.run>) => starter.run(...call),
     hasUnfinished: async () => false,
+    isOpen: async () => false,
     preview: options.preview ?? (async () => somePreview),
   }
   const filter = await prepared.create({ ...fakeModuleHost({ targets: { people }, runs }), ...options.host })

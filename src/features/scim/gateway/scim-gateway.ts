@@ -144,7 +144,10 @@ async function openUniqueness(
   const paths = users.type.isCustom ? uniquePaths(users.schema, users.type.nameAttribute) : []
   if (paths.length === 0) return undefined
   const directory = opened.own(await host.openUserDirectory({ name: `scim-unique/${lookupPlace(lookup)}` }))
-  return { paths, locks: new ValueLocks(directory, host.clock) }
+  const locks = new ValueLocks(directory, host.clock, (change) => host.runs.isOpen(change))
+  // What stays is removed at another start, or taken over.
+  await locks.prune().catch((err: unknown) => host.log.warn('locks of unique values were not removed', { err }))
+  return { paths, locks }
 }
 
 /**

@@ -190,7 +190,7 @@ export class UserEndpoint {
       const shown = { id: '', user: { ...user, userID: after.name, attributes: after.attributes } }
       await this.#requireInactive(call, stored, resource, shown)
     }
-    await this.#keepingUnique(call, { before: {}, after: resource }, () =>
+    await this.#keepingUnique(call, { before: {}, after: resource, ...settled }, () =>
       runWorkflow(this.#parts, call, { name: workflows.user, ...planned, basedOn, settled, check }),
     )
     const created = await lookups.all.userByLogin(user.userID)
@@ -273,11 +273,12 @@ export class UserEndpoint {
 
   /** Throws uniqueness, before the work, if another resource has a unique value that the change adds. */
   async #keepingUnique<T>(
-    { dryRun }: ScimCall,
-    { id, before, after }: { readonly id?: string; readonly before: JsonObject; readonly after: JsonObject },
+    { dryRun, notes }: ScimCall,
+    change: { readonly id?: string; readonly before: JsonObject; readonly after: JsonObject } & Settled,
     work: () => Promise<T>,
   ): Promise<T> {
     const { uniqueness, users } = this.#parts
+    const { id, before, after, resource } = change
     const values = uniqueness === undefined ? [] : addedValues(uniqueness.paths, before, after)
     if (uniqueness === undefined || values.length === 0) return await work()
     const checked = async (): Promise<T> => {
@@ -294,8 +295,13 @@ export class UserEndpoint {
       }
       return await work()
     }
+    const { length } = notes.workflows
+    if (dryRun === undefined) {
+      return await uniqueness.locks.run(values, { resource, run: () => notes.workflows[length] }, checked)
+    }
     // A dry run writes nothing, not even a lock.
-    return dryRun === undefined ? await uniqueness.locks.run(values, checked) : await checked()
+    await uniqueness.locks.requireFree(values, resource)
+    return await checked()
   }
 
   /** For the runs about a resource that is not a user. */
@@ -462,7 +468,9 @@ export class UserEndpoint {
         settled,
         check,
       }
-      const written = await this.#keepingUnique(call, { id, before, after }, () => runWorkflow(this.#parts, call, run))
+      const written = await this.#keepingUnique(call, { id, before, after, ...settled }, () =>
+        runWorkflow(this.#parts, call, run),
+      )
       const changed = await this.#find(from, id)
       await requireDone(changed, written)
       if (!isChanged) return changed

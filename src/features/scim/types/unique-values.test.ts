@@ -23,7 +23,16 @@ const values = (label: string) => addedValues(paths, {}, { label })
 function locksAt(time: () => number) {
   const directory = memoryUserDirectory()
   onTestFinished(() => directory.close())
-  return { directory, locks: new ValueLocks(directory, () => new Date(time())) }
+  const open = new Set<string>()
+  const locks = new ValueLocks(
+    directory,
+    () => new Date(time()),
+    async ({ run = '' }) => open.has(run),
+  )
+  const change = (resource: string) => ({ resource, run: () => `run of ${resource}` })
+  const run = <T>(added: ReturnType<typeof values>, work: () => Promise<T>, resource = 'some') =>
+    locks.run(added, change(resource), work)
+  return { directory, open, locks: { run }, prune: () => locks.prune() }
 }
 
 test('only values that a change adds have to be unique', () => {
@@ -92,4 +101,25 @@ test('a change that took too long leaves the lock of another', async () => {
   await third.done
   expect(order).toEqual(['slow', 'second', 'third'])
   expect((await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(0)
+})
+
+test('a run that is tried again keeps its values until it ends', async () => {
+  const { directory, locks, open, prune } = locksAt(() => Date.parse('2026-01-02'))
+  const fail = () => Promise.reject(new Error('failed'))
+  const count = async () => (await directory.searchUsers({ offset: 0, limit: 1 })).total
+  open.add('run of a')
+  await expect(locks.run(values('one'), fail, 'a')).rejects.toThrow('failed')
+  await prune()
+  await expect(locks.run(values('ONE'), fail, 'b')).rejects.toMatchObject({ keyword: 'uniqueness' })
+  // A later change of the same resource comes after it, or replaces it.
+  await expect(locks.run(values('one'), fail, 'a')).rejects.toThrow('failed')
+  expect(await count()).toBe(1)
+  open.clear()
+  expect(await locks.run(values('one'), async () => 'done', 'b')).toBe('done')
+  expect(await count()).toBe(0)
+  open.add('run of a')
+  await expect(locks.run(values('one'), fail, 'a')).rejects.toThrow('failed')
+  open.clear()
+  await prune()
+  expect(await count()).toBe(0)
 })
