@@ -66,6 +66,7 @@ export function checkNotifiers({ notifiers }: Draft, references: readonly Refere
 /** Resources of a type would be users of a gateway that reads their target, and a type that no gateway names is not served. */
 export function checkResourceTypes(draft: Draft, references: readonly Reference[], issues: Issues): void {
   const { resourceTargets, resourceTypes, gateways } = draft
+  checkResourceStores(draft, issues)
   for (const { flow, document } of gateways) {
     const type = flow.targetAt === undefined ? undefined : resourceTargets.get(flow.target ?? '')
     if (flow.targetAt === undefined || type === undefined) continue
@@ -78,6 +79,19 @@ export function checkResourceTypes(draft: Draft, references: readonly Reference[
     if (named.has(name)) continue
     const message = `no gateway serves "${name}": name it in "resourceTypes" of a filters.ScimGateway`
     issues.for(document).warning(['metadata', 'name'], message)
+  }
+}
+
+/** Where another target has the same users, the resources of a type would be users there, or those of another type. */
+function checkResourceStores({ resourceTargets, targets }: Draft, issues: Issues): void {
+  const storeOf = (name: string): string | undefined => targets.get(name)?.config.target.store?.(name)
+  for (const [name, document] of resourceTargets) {
+    const own = storeOf(name)
+    const other = [...targets].find(([one]) => own !== undefined && one !== name && storeOf(one) === own)
+    if (other === undefined) continue
+    const place = other[1].document.at(['metadata', 'name'])
+    const message = `target "${name}" has the same "directory" as target "${other[0]}" (${place}), which would show these resources too; give it a "directory" of its own`
+    issues.for(document).error(['spec', 'target'], message)
   }
 }
 

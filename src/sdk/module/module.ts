@@ -22,6 +22,8 @@ export interface Prepared<T, H = ModuleHost> {
   readonly passwords?: boolean | undefined
   /** For a target: the attributes of users that it can store, in lower case, if its configuration lists them. */
   readonly storable?: ReadonlySet<string> | undefined
+  /** For a target of this name: the store of its users, which others may have too; absent if that isn't known. */
+  readonly store?: ((name: string) => string) | undefined
   /** For an insert: where the names in `memberOf` are. Undefined if they are below its suffix only. */
   readonly groupNames?: GroupNames | undefined
   /** May do I/O; throws if it can't be used at all. An unreachable system is not such a case. */
@@ -51,6 +53,7 @@ export interface ModuleDefinition<C, T, H = ModuleHost> {
   lookups?(config: C): boolean | undefined
   passwords?(config: C): boolean | undefined
   storable?(config: C): ReadonlySet<string> | undefined
+  store?(config: C, name: string): string
   groupNames?(config: C): GroupNames | undefined
 }
 
@@ -66,12 +69,14 @@ export function defineModule<C, T, H = ModuleHost>(definition: ModuleDefinition<
       const lookups = definition.lookups?.(config)
       const passwords = definition.passwords?.(config)
       const storable = definition.storable?.(config)
+      const store = definition.store?.bind(definition, config)
       const groupNames = definition.groupNames?.(config)
       return {
         className,
         lookups,
         passwords,
         storable,
+        store,
         groupNames,
         create: async (host) => definition.create(config, host),
       }

@@ -50,8 +50,10 @@ export default defineTarget({
       seed: seed === undefined ? undefined : configuredFile('seed', seed, params, issues, context),
     }
   },
-  create: async ({ directory, url, seed }, host) => {
-    const people = { name: directory ?? host.name, ...(url === undefined ? {} : { url }) }
+  store: (config, name) => databaseSystem(usersOf(config, name)),
+  create: async ({ seed, ...config }, host) => {
+    const { url } = config
+    const people = usersOf(config, host.name)
     const users = await host.openUserDirectory(people)
     const target = databaseTarget(users, await openPasswords(host, people), {
       auditsWithin: url === undefined,
@@ -65,6 +67,12 @@ export default defineTarget({
     }
     return target
   },
+})
+
+/** Where the users of a target of this name are. */
+const usersOf = ({ directory, url }: { directory: string | undefined; url: string | undefined }, name: string) => ({
+  name: directory ?? name,
+  ...(url === undefined ? {} : { url }),
 })
 
 const values = z.record(z.string(), z.array(z.string()))
