@@ -95,6 +95,23 @@ function checkResourceStores({ resourceTargets, targets }: Draft, issues: Issues
   }
 }
 
+/** Rules compare names without regard to letter case, and rates of clients with it. */
+export function checkClients({ chains }: Draft, issues: Issues): void {
+  const known = new Map<string, { readonly client: string; readonly place: string }>()
+  for (const { config, document } of chains.values()) {
+    for (const [i, { mechanism }] of config.mechanisms.entries()) {
+      const path = ['spec', 'authMechs', i]
+      for (const client of mechanism.clients ?? []) {
+        const first = known.get(client.toLowerCase()) ?? { client, place: document.at(path) }
+        known.set(client.toLowerCase(), first)
+        if (first.client === client) continue
+        const message = `client "${client}" differs from client "${first.client}" (${first.place}) in letter case only, and rules do not distinguish them; choose another name`
+        issues.for(document).error(path, message)
+      }
+    }
+  }
+}
+
 /** The first password that such a task gets would fail its run. */
 export function checkPasswords({ workflows, targets }: Draft, issues: Issues): void {
   const check = (tasks: readonly PreparedTask[], document: ConfigDocument): void => {

@@ -4,6 +4,7 @@ import { checkInserts } from '#config/build/directory-insert.ts'
 import { kinds, unnamed } from '#config/build/kinds.ts'
 import {
   checkClaims,
+  checkClients,
   checkCycles,
   checkDuplicates,
   checkLogins,
@@ -237,6 +238,7 @@ function checkTogether(
   checkNotifiers(draft, references, issues)
   checkPasswords(draft, issues)
   checkResourceTypes(draft, references, issues)
+  checkClients(draft, issues)
   checkAccessEnds(draft, references, issues)
   checkDataFlow(draft, references, catalog, issues)
   checkCallableWorkflows(draft, catalog, issues)

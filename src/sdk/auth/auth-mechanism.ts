@@ -141,6 +141,8 @@ export interface PreparedMechanism {
   readonly interactive: boolean
   /** Undefined if the configuration doesn't show it. */
   readonly callers?: CallerKind | undefined
+  /** The clients whose tokens it accepts, by the `uid` of the caller, as far as its configuration names them. */
+  readonly clients?: readonly string[] | undefined
   create(host: AuthHost): Promise<AuthMechanism>
 }
 
@@ -164,6 +166,8 @@ interface AuthMechanismDefinition<C, H extends AuthHost>
   readonly interactive?: boolean
   /** See PreparedMechanism; users if it is interactive. */
   callers?(config: C): CallerKind
+  /** See PreparedMechanism. */
+  clients?(config: C): readonly string[]
 }
 
 /** Describes a kind of mechanism. */
@@ -182,6 +186,7 @@ export function defineAuthMechanism<C, H extends AuthHost = AuthHost>(
         className,
         includes: definition.includes?.(config) ?? [],
         interactive: definition.interactive ?? false,
+        clients: definition.clients?.(config),
         callers: definition.callers?.(config) ?? (definition.interactive === true ? 'people' : undefined),
         create: async (host: H) => definition.create(config, host),
       }

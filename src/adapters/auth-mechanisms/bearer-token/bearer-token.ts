@@ -27,6 +27,7 @@ export default defineAuthMechanism({
     return { hashes: readTokens(token, report), userName, realm }
   },
   callers: () => 'programs',
+  clients: ({ userName }) => [userName],
   create: ({ hashes, userName, realm }) => {
     const refusals = bearerRefusals(realm, undefined)
     const attributes = Attributes.from({ uid: [userName], objectClass: ['inetOrgPerson'] })

@@ -67,6 +67,22 @@ onEachDatabase('tokens of SCIM clients', (freshUrl) => {
     await expect(one.clientTokens.add(token('one-more'))).rejects.toThrow('20 is the most')
   })
 
+  test('belong to one client for all spellings of its name', async () => {
+    const { one, two, sql } = await openStores(await freshUrl())
+    const tries = ['acme', 'Acme', 'ACME'].map((client, n) =>
+      (n % 2 === 0 ? one : two).clientTokens.add(token('default', undefined, client)),
+    )
+    const outcomes = await Promise.allSettled(tries)
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    const [{ client } = { client: '' }] = await one.clientTokens.list()
+    for (const outcome of outcomes) {
+      if (outcome.status === 'fulfilled') continue
+      expect(outcome.reason).toMatchObject({ code: 'CONFLICT', message: expect.stringContaining(`"${client}"`) })
+    }
+    await sql(`update scim_tokens set revoked = ${Date.now() - 1}`)
+    await one.clientTokens.add(token('default', undefined, 'aCME'))
+  })
+
   test('are rotated with an overlap, and the former one never lasts longer than before', async () => {
     const { one, two } = await openStores(await freshUrl())
     await expect(one.clientTokens.rotate(token(), hour)).rejects.toThrow('has no token "default"')

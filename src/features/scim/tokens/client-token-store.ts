@@ -73,7 +73,12 @@ export class ClientTokenStore {
 
   async #usableOf(tx: DatabaseTransaction, client: string): Promise<readonly TokenRow[]> {
     // Requests for tokens of one client wait for each other, also while it has none.
-    await lockClient.all(tx, { client })
+    await lockClient.all(tx, { client: client.toLowerCase() })
+    const other = await findSimilar.first(tx, { client, folded: client.toLowerCase() })
+    if (other !== undefined) {
+      const text = `There is a client "${other.client}", and names that differ in letter case only are not distinguished.`
+      throw refused('CONFLICT', `${text} Use that name, or choose another one.`)
+    }
     return await findUsable.all(tx, { client })
   }
 
@@ -161,6 +166,11 @@ export const expiringTokens = (now: string): string =>
   `select count(*) as count from scim_tokens where ${isUsable(now)} and expires <= ${now} + ${warnedMillis}`
 const findUsable = statement<{ client: string }, TokenRow>(
   (on) => `select ${columns(stored)} from scim_tokens where client = :client and ${isUsable(on.now)}`,
+)
+/** A client with another spelling of the name. */
+const findSimilar = statement<{ client: string; folded: string }, { client: string }>(
+  (on) =>
+    `select client from scim_tokens where lower(client) = :folded and client <> :client and ${isUsable(on.now)} limit 1`,
 )
 const insert = statement<{
   id: string

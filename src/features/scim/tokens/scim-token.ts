@@ -33,6 +33,7 @@ export default defineAuthMechanism({
     return { clients: client.length === 0 ? undefined : new Set(client), realm }
   },
   callers: () => 'programs',
+  clients: ({ clients = [] }) => [...clients],
   create: ({ clients, realm }, { clientTokens }: ClientTokenHost) => {
     const refusals = bearerRefusals(realm, undefined)
     return {
