@@ -126,12 +126,12 @@ test('a target that is set aside is unknown, not empty, and hides no others unle
   expect(await (await withAside(false)).search({ ...everyone, base: inside })).toEqual([])
 })
 
-test('what a target of a resource type stores is not found, not even while that target is set aside', async () => {
+test('what a target outside the directory stores is not found, not even while that target is set aside', async () => {
   const root = Dn.parse('o=Tremolo')
   const none = () => Promise.reject(new Error('there are no inserts'))
-  const resourceTargets = new Set(['other', 'devices'])
+  const outsideDirectory = new Set(['other', 'devices'])
   const setAside = [{ kind: 'Target', name: 'devices', reason: 'it has errors', lookups: true }]
-  const given = { inserts: [], directoryRoot: root, setAside, resourceTargets }
+  const given = { inserts: [], directoryRoot: root, setAside, outsideDirectory }
   const directory = new VirtualDirectory(await createMounts(given, targets, new Scope(), none))
   const everyone = { scope: 'sub', filter: parseFilter('(objectClass=*)'), limit: 100 } as const
   const names = (await directory.search({ ...everyone, base: root })).map(({ dn }) => dn.toString())

@@ -13,24 +13,24 @@ import { hasLookups, type Target } from '#sdk/target/target.ts'
 import type { Mount } from './virtual-directory.ts'
 
 /**
- * The configured inserts; without any, each target with lookups is the branch `ou=<target>` of the root, except those of
- * resource types, since a device must never be found by the login of a user.
+ * The configured inserts; without any, each target with lookups is the branch `ou=<target>` of the root, except those
+ * outside the directory: a device must never be found by the login of a user.
  */
 export async function createMounts(
   {
     inserts,
     directoryRoot,
     setAside = [],
-    resourceTargets = new Set(),
-  }: Pick<Configuration, 'inserts' | 'directoryRoot' | 'setAside' | 'resourceTargets'>,
+    outsideDirectory = new Set(),
+  }: Pick<Configuration, 'inserts' | 'directoryRoot' | 'setAside' | 'outsideDirectory'>,
   targets: ReadonlyMap<string, Target>,
   scope: Scope,
   create: (config: InsertConfig) => Promise<DirectoryInsert>,
 ): Promise<Mount[]> {
   if (inserts.length === 0) {
-    const ofPeople = new Map([...targets].filter(([name]) => !resourceTargets.has(name)))
+    const ofPeople = new Map([...targets].filter(([name]) => !outsideDirectory.has(name)))
     const closed = setAside.filter(
-      ({ kind, name, lookups }) => kind === 'Target' && lookups !== false && !resourceTargets.has(name),
+      ({ kind, name, lookups }) => kind === 'Target' && lookups !== false && !outsideDirectory.has(name),
     )
     return [...targetBranches(directoryRoot, ofPeople), ...closed.map((target) => closedBranch(directoryRoot, target))]
   }

@@ -340,6 +340,7 @@ const fileTokens = (name: string, NAME: string) => ({
   ],
   mechanism: 'auth.BearerToken',
   caller: 'userName',
+  directory: [],
   secret: ['secretParams:', '  - name: token', `    secretName: scim-${name}`, '    secretKey: token'],
 })
 
@@ -348,5 +349,7 @@ const databaseTokens = (name: string) => ({
   tokens: [`# Its tokens are in the database: gatehouse scim token create --client ${name}`],
   mechanism: 'auth.ScimToken',
   caller: 'client',
+  // Users of tenants are not found by the logins and rules of others.
+  directory: ['inDirectory: false'],
   secret: ['secretParams: []'],
 })

@@ -13,6 +13,7 @@ import { parseTasks, templateKeyPlace, templateKeysIn } from './parse-tasks.ts'
 
 export function buildTarget(spec: TargetSpec, context: BuildContext): void {
   const { state, issues, placed } = context
+  if (spec.inDirectory === false) state.draft.outsideDirectory.add(placed.name)
   const module = context.module(state.catalog.targets, spec.className, ['spec', 'className'])
   const params = context.params(spec.params, ['spec', 'params'], spec.secretParams, ['spec', 'secretParams'])
   const rules = (spec.targetAttributes ?? []).map(({ name, source, sourceType }, i) => ({

@@ -45,8 +45,11 @@ export interface Configuration {
   readonly applications: readonly ApplicationConfig[]
   readonly chains: ReadonlyMap<string, ChainConfig>
   readonly targets: ReadonlyMap<string, TargetConfig>
-  /** The targets of resource types, even of types that are set aside: what they store are neither users nor groups. */
-  readonly resourceTargets?: ReadonlySet<string>
+  /**
+   * Targets that are never a branch of the directory: those with `inDirectory: false`, and those of resource types, even of
+   * types that are set aside, since what they store are neither users nor groups.
+   */
+  readonly outsideDirectory?: ReadonlySet<string>
   /** The root of the virtual directory. */
   readonly directoryRoot: Dn
   /** In order. Without any, every target with lookups is a separate branch. */

@@ -119,6 +119,8 @@ export class Draft {
   readonly resourceTypes = new Map<string, Built<ResourceType>>()
   /** The targets that store resources of other types than users and groups, with the object that names each first. */
   readonly resourceTargets = new Map<string, ConfigDocument>()
+  /** The targets with `inDirectory: false`. */
+  readonly outsideDirectory = new Set<string>()
   readonly resultGroups = new Map<string, ResultGroupConfig & { readonly document: ConfigDocument }>()
   readonly authorizations = new Map<string, AuthorizationConfig>()
   readonly javaScripts = new Map<string, JavaScriptObject>()

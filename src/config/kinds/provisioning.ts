@@ -14,6 +14,8 @@ export const targetSchema = z.strictObject({
   params: paramsSchema.optional(),
   secretParams: secretParamsSchema.optional(),
   targetAttributes: z.array(mappingRuleSchema).optional(),
+  /** False: without inserts, its users and groups are still no part of the directory. */
+  inDirectory: z.boolean().optional(),
 })
 export type TargetSpec = z.infer<typeof targetSchema>
 

@@ -60,7 +60,7 @@ export function servedConfiguration(parts: ServedParts): Configuration {
     applications: servedApplications(parts, issuers),
     chains: configs('AuthenticationChain', draft.chains),
     targets: withBuiltInTargets(configs('Target', draft.targets), namesOf(files, 'target'), state, environment),
-    resourceTargets: new Set(draft.resourceTargets.keys()),
+    outsideDirectory: new Set([...draft.resourceTargets.keys(), ...draft.outsideDirectory]),
     directoryRoot: root,
     inserts: [...here(draft.inserts).map(({ config }) => config), ...closedInserts(parts, gone)].sort(
       (a, b) => a.order - b.order || (a.name < b.name ? -1 : 1),
