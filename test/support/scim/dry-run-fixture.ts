@@ -45,6 +45,7 @@ const gatewayParams: ParamValues = {
   groupUpdateWorkflow: 'update-group',
   groupDeleteWorkflow: 'delete-group',
   groupNestingWorkflow: 'nest-group',
+  dryRun: 'all',
 }
 
 export const patchOf = (...operations: JsonValue[]): JsonObject => ({

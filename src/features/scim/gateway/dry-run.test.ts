@@ -344,6 +344,32 @@ describe('dry runs', () => {
     expect(outer.body).toMatchObject({ complete: false, detail: expect.stringMatching(/does not exist yet/) })
   })
 
+  test('show what the client can read, and say what they leave out', async () => {
+    const { send } = await open({ params: { dryRun: 'allow' } })
+    const ann = `/Users/${(await send('POST', '/Users', { userName: 'ann', title: 'Dr' })).body['id']}`
+    const left = { complete: false, detail: 'Effects that this client cannot read are left out.' }
+    const title = await send('PATCH', ann, patchOf({ op: 'replace', path: 'title', value: 'Prof' }), dry)
+    expect(title.body).toMatchObject({
+      ...left,
+      runs: [{ steps: [{ kind: 'user', target: 'people', attributes: [{ name: 'title', after: ['Prof'] }] }] }],
+    })
+    expect(JSON.stringify(title.body)).not.toContain('second')
+    expect((await send('DELETE', ann, undefined, dry)).body).toMatchObject({
+      ...left,
+      runs: [{ steps: [{ kind: 'user', action: 'delete', target: 'people' }] }],
+    })
+    expect((await send('POST', '/Groups', { displayName: 'crew' }, dry)).body).toMatchObject(left)
+    const alone = await open({
+      workflows: { 'sync-user': [provision('people')], 'create-group': (workflows['create-group'] ?? []).slice(0, 1) },
+      params: { dryRun: 'allow' },
+    })
+    for (const [path, body] of [
+      ['/Users', { userName: 'bob', title: 'Dr', password: 'correct horse battery' }],
+      ['/Groups', { displayName: 'crew' }],
+    ] as const)
+      expect((await alone.send('POST', path, body, dry)).body).toMatchObject({ complete: true })
+  })
+
   test('are refused where the gateway does not offer them', async () => {
     const { send, dump } = await open({ params: { dryRun: 'refuse' } })
     const before = await dump()

@@ -10,7 +10,6 @@ import { type ChangePreview, changePreview, type PreviewEntry, type PreviewStep 
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import type { GatewayRequest } from '#sdk/http/http.ts'
 import { sameLogin } from '#sdk/workflow/workflow-user.ts'
-import type { GatewayConfig } from './gateway-config.ts'
 
 const dryRunSchema = 'urn:gatehouse:params:scim:api:messages:1.0:DryRun'
 
@@ -33,6 +32,13 @@ export const dryRunMessage = z.object({
     )
     .describe('The runs that the change would start. None if it would change nothing.'),
 })
+
+interface RunPreview {
+  preview(): Promise<ChangePreview>
+  readonly check?: EffectCheck | undefined
+  /** The part of a step that the client may see. */
+  shown(step: PreviewStep): PreviewStep | undefined
+}
 
 type DryRunMessage = Wire<typeof dryRunMessage>
 type PreviewedRun = DryRunMessage['runs'][number]
@@ -85,7 +91,8 @@ export type EffectCheck = (steps: readonly PreviewStep[]) => Awaitable<void>
 /** Collects the previews of one call, which changes nothing. */
 export class DryRun {
   readonly room: DryRunRoom
-  readonly #runs: (PreviewedRun | undefined)[] = []
+  /** What the client sees, and every step. */
+  readonly #runs: ({ readonly shown: PreviewedRun; readonly steps: readonly PreviewStep[] } | undefined)[] = []
   readonly #taken = new Set<string>()
   #isCut = false
   #detail: string | undefined
@@ -98,28 +105,35 @@ export class DryRun {
    * Adds the preview of a run, in the order of these calls, if there is room. Returns whether the run would wait. The
    * effect of one that is known, and would not wait, is checked as after a real run.
    */
-  async add(
-    run: Pick<PreviewedRun, 'workflow' | 'subject'>,
-    preview: () => Promise<ChangePreview>,
-    check: EffectCheck = () => {},
-  ): Promise<boolean> {
+  async add(run: Pick<PreviewedRun, 'workflow' | 'subject'>, { preview, check, shown }: RunPreview): Promise<boolean> {
     if (this.room.runs <= 0 || this.room.characters <= 0) {
       this.cut('There are more runs than a dry run shows.')
       return false
     }
     this.room.runs--
     const place = this.#runs.push(undefined) - 1
-    const shown = { ...run, ...(await preview()) }
-    this.room.characters -= JSON.stringify(shown).length
-    this.#runs[place] = shown
-    if (waits(shown)) return true
+    const whole = await preview()
+    const { steps } = whole
+    const parts = steps.map(shown)
+    const visible = { ...run, ...whole, steps: parts.filter((part) => part !== undefined) }
+    this.room.characters -= JSON.stringify(visible).length
+    this.#runs[place] = { shown: visible, steps }
+    if (waits(whole)) {
+      this.#hide(parts, steps)
+      return true
+    }
     try {
-      if (isKnown(shown)) await check(shown.steps)
+      if (isKnown(whole)) await check?.(steps)
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error
       this.cut(`The change would fail after its run: ${error.publicText}`)
     }
+    this.#hide(parts, steps)
     return false
+  }
+
+  #hide(parts: readonly (PreviewStep | undefined)[], steps: readonly PreviewStep[]): void {
+    if (parts.some((part, i) => part !== steps[i])) this.cut('Effects that this client cannot read are left out.')
   }
 
   /** Notes a value that only one resource may have: the next operation of the request does not find it stored. */
@@ -141,7 +155,7 @@ export class DryRun {
 
   /** The users and groups that would change. */
   get changed(): ReadonlySet<string> {
-    const steps = this.#shown.flatMap((run) => run.steps)
+    const steps = this.#runs.flatMap((run) => run?.steps ?? [])
     const entries = steps.flatMap((step) => (step.kind === 'user' || step.kind === 'group' ? [step] : []))
     return new Set(
       entries.flatMap(({ kind, target, name, newName = name, joins, leaves }) => [
@@ -164,7 +178,7 @@ export class DryRun {
   }
 
   get #shown(): PreviewedRun[] {
-    return this.#runs.filter((run) => run !== undefined)
+    return this.#runs.flatMap((run) => run?.shown ?? [])
   }
 }
 
@@ -175,7 +189,7 @@ const waits = ({ steps }: ChangePreview): boolean => steps.some(({ kind }) => ki
 /** The steps that change users, or groups, where they are looked up. The directory may show those of any target. */
 export const stepsOf = (
   kind: 'user' | 'group',
-  lookup: GatewayConfig['lookup'],
+  lookup: { readonly kind: 'directory' } | { readonly kind: 'target'; readonly name: string },
   steps: readonly PreviewStep[],
 ): readonly PreviewEntry[] =>
   steps.flatMap((step) =>

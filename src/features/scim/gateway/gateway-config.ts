@@ -105,7 +105,7 @@ function parseGatewayConfig(params: Params, issues: Issues, context: ParseContex
     /** The ResourceType objects that it serves. */
     typeNames: values.resourceTypes,
     client: readClient(values),
-    offersDryRun: values.dryRun === 'allow',
+    dryRun: values.dryRun,
     /** Of each client; undefined if it is not limited. */
     rate: readRate(values, params, issues),
     /** The SCIM names of internal attributes, by their names in lower case, for error texts. */

@@ -189,9 +189,9 @@ export const parameterTable = {
     requirement: 'no, by `client`',
     fallback: undefined,
   }),
-  dryRun: choice(['allow', 'refuse'], {
+  dryRun: choice(['allow', 'all', 'refuse'], {
     about:
-      'Whether clients may ask [what a change would do](../../guides/scim-gateway.md#dry-runs). The answer has values of all targets that the workflows write.',
+      'Whether clients may ask [what a change would do](../../guides/scim-gateway.md#dry-runs). With `allow`, the answer has what the client can also read here; with `all`, everything that the workflows would do, in all systems and with values.',
     fallback: 'allow',
   }),
   requestsPerMinute: wholeNumber({

@@ -6,6 +6,7 @@ import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import type { KeyedQueue } from '#kernel/keyed-queue.ts'
 import type { Logger } from '#kernel/logger.ts'
 import { scimError } from '#protocols/scim/schema/scim-error.ts'
+import type { PreviewStep } from '#sdk/contract/preview.ts'
 import type { AttributeWrite } from '#sdk/flow/flow.ts'
 import { shownPreview } from '#sdk/workflow/preview.ts'
 import type { ReadVersion } from '#sdk/workflow/workflow.ts'
@@ -123,9 +124,11 @@ export async function runWorkflow(
   }
   if (dryRun !== undefined) {
     const run = { workflow: request.name, subject: subject ?? request.user.userID }
+    const { config } = parts
     const preview = async () => shownPreview(await parts.runs.preview(call))
+    const shown = (step: PreviewStep) => (config.dryRun === 'all' ? step : readablePart(config, step))
     const waits = await dryRun
-      .add(run, preview, check)
+      .add(run, { preview, check, shown })
       .catch((error: unknown) => refuseValue(parts, exchange.request.id, error))
     throw waits ? new ChangePending('') : new ChangePreviewed()
   }
@@ -139,6 +142,27 @@ export async function runWorkflow(
   if (noted === undefined) notes.workflows.push(result.id)
   if (result.status !== 'completed') throw new ChangePending(result.id)
   return result.written ?? []
+}
+
+/** The part of a step that the client can also read by the gateway, as it is or after the change. */
+function readablePart({ lookup, users, groups, toScim }: GatewayConfig, step: PreviewStep): PreviewStep | undefined {
+  if (step.kind === 'mail' || step.kind === 'object') return undefined
+  if (!('target' in step)) return step
+  if (lookup.kind !== 'target' || step.target !== lookup.name) return undefined
+  if (step.kind === 'end') return step
+  const { mapping } = step.kind === 'user' ? users : groups
+  const paths = mapping.shown.filter(
+    ({ attribute, sub }) => attribute.returned !== 'never' && sub?.returned !== 'never',
+  )
+  const names = [
+    ...paths.flatMap((path) => mapping.namesAt(path)),
+    ...(step.kind === 'user'
+      ? [...toScim.reads.map(({ attribute }) => attribute), users.loginAttribute, users.idAttribute, 'password']
+      : [...groups.filterNames.values(), groups.displayAttribute, groups.memberAttribute, 'members']),
+  ]
+  const readable = new Set(names.flatMap((name) => name?.toLowerCase() ?? []))
+  const attributes = step.attributes.filter(({ name }) => readable.has(name.toLowerCase()))
+  return attributes.length === step.attributes.length ? step : { ...step, attributes }
 }
 
 /** What this request clears, and what an earlier one that it replaces has written and this one does not set. */

@@ -210,9 +210,9 @@ function createRouter(parts: GatewayParts, types: readonly GatewayParts[]): Rout
 }
 
 /** Throws invalidValue for a dry run that the gateway doesn't understand or doesn't offer, before anything is done. */
-function withDryRun(call: ScimCall, { offersDryRun }: GatewayConfig): ScimCall {
+function withDryRun(call: ScimCall, { dryRun }: GatewayConfig): ScimCall {
   if (!isDryRun(call.exchange.request)) return call
-  if (!offersDryRun) throw scimError('invalidValue', 'This gateway offers no dry runs. Nothing was changed.')
+  if (dryRun === 'refuse') throw scimError('invalidValue', 'This gateway offers no dry runs. Nothing was changed.')
   call.notes.isDryRun = true
   return { ...call, dryRun: new DryRun() }
 }
@@ -327,7 +327,7 @@ const documents = (handler: Handler): Place => {
 function ownResource({ lookups }: GatewayParts, users: UserEndpoint): Methods {
   const ownCall = async (call: ScimCall): Promise<ScimCall> => {
     if (call.dryRun !== undefined) {
-      // Its answer has values that the mapping doesn't show, which are for the client that manages the users.
+      // Its answer can have values that users don't see, which are for the client that manages them.
       throw scimError('invalidValue', '/Me offers no dry runs. Nothing was changed.')
     }
     const { uid } = call.exchange.subject
