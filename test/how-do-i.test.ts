@@ -67,7 +67,7 @@ const trials: Readonly<Record<string, Trial>> = {
     prints: ['okta default valid', 'okta default expiring'],
   },
   'See what a SCIM change would do': {
-    notRun: { curl: 'needs a running gateway; src/features/scim/gateway/dry-run.conformance.test.ts has one' },
+    notRun: { curl: 'needs a running gateway; src/features/scim/gateway/dry-run.test.ts has one' },
   },
   // The gateway and its issuers do not run.
   'Know what happens while a target is down': { codes: [1], prints: ['OK      database'] },
@@ -209,6 +209,8 @@ const places: Readonly<Record<string, (config: string, fragment: string, name: s
     changeObjects(join(config, 'portal.yaml'), (object) => mergeParams(object, '.ScaleMain', parse(fragment))),
   'params of filters.Register': (config, fragment) =>
     changeObjects(join(config, 'portal.yaml'), (object) => mergeParams(object, '.ScaleRegister', parse(fragment))),
+  'params of filters.ScimGateway': (config, fragment) =>
+    changeObjects(join(config, 'people.yaml'), (object) => mergeParams(object, '.Scim', parse(fragment))),
   'spec of the chain': (config, fragment) =>
     changeObjects(
       join(config, 'login.yaml'),
