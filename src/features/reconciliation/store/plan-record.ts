@@ -111,7 +111,7 @@ export interface PlanRow {
   readonly state: RowState
   readonly difference: Difference
   readonly run?: string | undefined
-  /** Why it was skipped, failed or waits. */
+  /** Why it was skipped, failed, waits or is tried again. */
   readonly reason?: string | undefined
   readonly updated: Date
 }
