@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
@@ -37,6 +37,8 @@ export async function measureReconcile(folder: string, size: number): Promise<re
   const application = join(dataFolder, 'application.db')
   fillApplication(application, size)
   const figures: ReconcileFigures[] = []
+  // Those that limit the memory of a gateway.
+  const flags = readFileSync('bin/gatehouse', 'utf8').match(/--[a-z-]+=\d+/g) ?? []
   for (const [target, differs] of [
     ['a second directory', false],
     ['tables', false],
@@ -44,7 +46,7 @@ export async function measureReconcile(folder: string, size: number): Promise<re
   ] as const) {
     if (differs) changeApplication(application, size)
     const file = target === 'tables' ? application : ''
-    const { stdout } = await run('bin/node', ['bench/reconcile-process.ts', dataFolder, file])
+    const { stdout } = await run('bin/node', [...flags, 'bench/reconcile-process.ts', dataFolder, file])
     const found = JSON.parse(stdout) as ComparisonFigures
     const each = differs ? Math.ceil(size / oneOf) : 0
     if (found.rows !== 3 * each || found.agree !== size - 2 * each) {
