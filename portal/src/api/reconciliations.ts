@@ -8,7 +8,7 @@ import type {
   UnlinkedAccount,
 } from '#features/portal/contract/console-reconciliations.ts'
 import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
-import type { PlanState } from '#features/portal/contract/plan-words.ts'
+import type { PlanState } from '#features/reconciliation/contract/plan-words.ts'
 import { call } from './call.ts'
 import { admin, consolePath } from './console.ts'
 

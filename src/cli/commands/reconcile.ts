@@ -18,16 +18,19 @@ import {
 import { withDatabase } from '#cli/command-line/installation.ts'
 import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { Progress } from '#cli/command-line/progress.ts'
-import { type Difference, differenceKinds } from '#features/reconciliation/plan/difference.ts'
+import {
+  differenceKinds,
+  type PlanState,
+  type RowState,
+  rowStates,
+} from '#features/reconciliation/contract/plan-words.ts'
+import type { Difference } from '#features/reconciliation/plan/difference.ts'
 import { type PlanProgress, ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
 import {
   type Drift,
   differencesIn,
   type Plan,
   type PlanRow,
-  type PlanState,
-  type RowState,
-  rowStates,
   type StoredLink,
 } from '#features/reconciliation/store/plan-record.ts'
 import { loginIdentity } from '#identity/identity.ts'

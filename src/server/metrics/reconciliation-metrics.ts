@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
-import { differenceKinds } from '#features/reconciliation/plan/difference.ts'
+import { differenceKinds } from '#features/reconciliation/contract/plan-words.ts'
 import type { Drift } from '#features/reconciliation/store/plan-record.ts'
 import type { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
 import type { Logger } from '#kernel/logger.ts'

@@ -1,8 +1,13 @@
 import * as z from 'zod'
 import { type ConsolePlanDetails, consolePlanDetails } from '#features/portal/contract/console-reconciliations.ts'
-import { differenceKinds, planStates, rowActions, rowStates } from '#features/portal/contract/plan-words.ts'
 import { loginOf, type MainParts, requireOperator } from '#features/portal/front/main-parts.ts'
 import { answerList, listQuery } from '#features/portal/runs/list-answer.ts'
+import {
+  differenceKinds,
+  planStates,
+  reconciliationActions,
+  rowStates,
+} from '#features/reconciliation/contract/plan-words.ts'
 import type { PlanProgress, ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
@@ -41,7 +46,7 @@ export const planOperations = {
     summary: 'The rows of a plan, in its order',
     query: {
       kind: `One of ${differenceKinds.join(', ')}`,
-      action: `One of ${rowActions.join(', ')}`,
+      action: `One of ${reconciliationActions.join(', ')}`,
       state: `One of ${rowStates.join(', ')}`,
       login: 'The login of a person or an account',
       ...listQuery,
@@ -123,7 +128,7 @@ async function listRows(parts: MainParts, exchange: Exchange, id = ''): Promise<
   return await answerList(exchange, ['kind', 'action', 'state', 'login'], (given) => {
     const filter = {
       kind: readWord('kind', given.kind, differenceKinds),
-      action: readWord('action', given.action, rowActions),
+      action: readWord('action', given.action, reconciliationActions),
       state: readWord('state', given.state, rowStates),
       login: given.login[0] === '' ? undefined : given.login[0],
     } satisfies Partial<RowQuery>

@@ -1,8 +1,13 @@
 import * as z from 'zod'
+import {
+  differenceKinds,
+  planStates,
+  reconciliationActions,
+  rowStates,
+} from '#features/reconciliation/contract/plan-words.ts'
 import type { Wire } from '#kernel/wire.ts'
 import { entryAttribute } from './console-people.ts'
 import { personNames } from './person-names.ts'
-import { differenceKinds, planStates, rowActions, rowStates } from './plan-words.ts'
 
 const count = z.int()
 const time = z.string()
@@ -87,7 +92,7 @@ export const planRow = z.object({
   number: count.describe('Its place in the plan.'),
   state: z.enum(rowStates),
   kind: z.enum(differenceKinds),
-  action: z.enum(rowActions),
+  action: z.enum(reconciliationActions),
   source: accountName.describe('The person; absent for an account that no person has.').optional(),
   target: accountName.describe('The account; absent if there is none.').optional(),
   rule: z.string().describe('The correlation rule that matched.').optional(),

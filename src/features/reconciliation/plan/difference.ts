@@ -1,22 +1,4 @@
-/** How a person or an account of the two systems compares. Accounts that agree have no difference. */
-export const differenceKinds = ['missing', 'different', 'extra', 'ambiguous', 'unknown'] as const
-/**
- * `missing`: the target has no account for the person. `different`: it has one with other values or groups. `extra`: no
- * person in scope has the account. `ambiguous`: the rules find several accounts for a person, or several persons for an
- * account. `unknown`: one side could not be read or mapped.
- */
-export type DifferenceKind = (typeof differenceKinds)[number]
-
-/** What to do about a difference. */
-export const reconciliationActions = [
-  'report',
-  'create',
-  'change',
-  'deactivate',
-  'delete',
-  'removeMemberships',
-] as const
-export type ReconciliationAction = (typeof reconciliationActions)[number]
+import type { DifferenceKind, ReconciliationAction } from '#features/reconciliation/contract/plan-words.ts'
 
 /** An account as plans name it. */
 export interface AccountName {

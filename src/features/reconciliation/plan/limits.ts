@@ -1,5 +1,6 @@
 import type { ReconciliationLimits } from '#config/configuration/configuration.ts'
-import type { ComparedCounts, ReconciliationAction } from './difference.ts'
+import type { ReconciliationAction } from '#features/reconciliation/contract/plan-words.ts'
+import type { ComparedCounts } from './difference.ts'
 
 /** What takes access away, and the word for it. */
 const removals = {

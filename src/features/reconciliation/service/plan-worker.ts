@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
-  type AccountName,
-  type ComparisonPart,
   type ReconciliationAction,
+  type RowState,
   reconciliationActions,
-} from '#features/reconciliation/plan/difference.ts'
+} from '#features/reconciliation/contract/plan-words.ts'
+import type { AccountName, ComparisonPart } from '#features/reconciliation/plan/difference.ts'
 import type { ActionCounts } from '#features/reconciliation/plan/limits.ts'
 import {
   type ClaimedPlan,
@@ -12,7 +12,6 @@ import {
   type PlanClaim,
   type PlanCounts,
   type PlanRow,
-  type RowState,
 } from '#features/reconciliation/store/plan-record.ts'
 import type { ChangedRow, ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'
 import type { Clock } from '#kernel/clock.ts'

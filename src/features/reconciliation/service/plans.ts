@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { RowState } from '#features/reconciliation/contract/plan-words.ts'
 import type { AccountName } from '#features/reconciliation/plan/difference.ts'
 import type { LinkStore } from '#features/reconciliation/store/link-store.ts'
 import type {
@@ -7,7 +8,6 @@ import type {
   PlanRow,
   ReconciliationReport,
   RowQuery,
-  RowState,
   StoredLink,
 } from '#features/reconciliation/store/plan-record.ts'
 import type { ReconciliationStore } from '#features/reconciliation/store/reconciliation-store.ts'

@@ -1,30 +1,13 @@
 import {
-  type ComparedCounts,
-  type Difference,
   type DifferenceKind,
   differenceKinds,
+  type PlanState,
   type ReconciliationAction,
+  type RowState,
   reconciliationActions,
-} from '#features/reconciliation/plan/difference.ts'
+} from '#features/reconciliation/contract/plan-words.ts'
+import type { ComparedCounts, Difference } from '#features/reconciliation/plan/difference.ts'
 import type { Identity } from '#identity/identity.ts'
-
-/**
- * `requested` until a gateway compares. A `planned` one waits for approval. `paused` by a person, or until a system
- * answers again. `applied`: every row was handled, though runs may still wait for approvers. `stopped` by a limit or a
- * person. `expired`: a newer plan took its place, or it is too old.
- */
-export const planStates = [
-  'requested',
-  'comparing',
-  'planned',
-  'applying',
-  'paused',
-  'applied',
-  'stopped',
-  'failed',
-  'expired',
-] as const
-export type PlanState = (typeof planStates)[number]
 
 /** What a comparison found so far. */
 export interface PlanCounts extends ComparedCounts {
@@ -95,13 +78,6 @@ export interface ClaimedPlan extends Plan, PlanClaim {
   /** See `ReconciliationConfig`; absent before the first part. */
   readonly definition?: string | undefined
 }
-
-/**
- * `reported`: nothing is to be done about it. `open`: not yet. `started`: its run changes the account. `waiting`: the run
- * waits for an approver or an operator. `done`: the account was read again and agrees. The others have a reason.
- */
-export const rowStates = ['reported', 'open', 'started', 'waiting', 'done', 'skipped', 'failed'] as const
-export type RowState = (typeof rowStates)[number]
 
 /** A difference of a plan, and what became of it. */
 export interface PlanRow {

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { columns, dateOrNull, withoutNulls } from '#database/statement.ts'
 import { lookupKey, storable } from '#database/text-keys.ts'
+import type { PlanState, RowState } from '#features/reconciliation/contract/plan-words.ts'
 import type { Difference } from '#features/reconciliation/plan/difference.ts'
 import { storedIdentity } from '#identity/identity.ts'
-import type { ClaimedPlan, Plan, PlanCounts, PlanRow, PlanState, RowState } from './plan-record.ts'
+import type { ClaimedPlan, Plan, PlanCounts, PlanRow } from './plan-record.ts'
 
 /** A row of `reconciliation_plans`. */
 export interface StoredPlan {

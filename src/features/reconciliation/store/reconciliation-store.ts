@@ -13,7 +13,13 @@ import {
   statement,
 } from '#database/statement.ts'
 import { assertStorable, isStorable, optionalText, storable } from '#database/text-keys.ts'
-import type { Difference, ReconciliationAction } from '#features/reconciliation/plan/difference.ts'
+import {
+  type PlanState,
+  type ReconciliationAction,
+  type RowState,
+  rowStates,
+} from '#features/reconciliation/contract/plan-words.ts'
+import type { Difference } from '#features/reconciliation/plan/difference.ts'
 import { type ActionCounts, removing } from '#features/reconciliation/plan/limits.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
@@ -30,11 +36,8 @@ import {
   type PlanClaim,
   type PlanCounts,
   type PlanRow,
-  type PlanState,
   type ReconciliationReport,
   type RowQuery,
-  type RowState,
-  rowStates,
 } from './plan-record.ts'
 import {
   loginKeyOf,

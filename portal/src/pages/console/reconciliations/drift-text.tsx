@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core'
 import type { ConsoleReconciliation } from '#features/portal/contract/console-reconciliations.ts'
-import { differenceKinds } from '#features/portal/contract/plan-words.ts'
+import { differenceKinds } from '#features/reconciliation/contract/plan-words.ts'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { Status } from '../../../components/status.tsx'
 import { kindTexts } from './row-texts.ts'

@@ -1,7 +1,7 @@
 import { Button, Group, Text } from '@mantine/core'
 import { useState } from 'react'
 import type { ConsolePlanDetails } from '#features/portal/contract/console-reconciliations.ts'
-import { type PlanState, removals, rowActions } from '#features/portal/contract/plan-words.ts'
+import { type PlanState, reconciliationActions, removals } from '#features/reconciliation/contract/plan-words.ts'
 import { changePlan, type PlanChange } from '../../../api/reconciliations.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
@@ -64,7 +64,7 @@ function ChangeDialog({ plan, change, onClose }: ChangeDialogProps) {
   const [seen] = useState(plan)
   const { actions, target } = seen.counts
   const removed = removals.reduce((sum, action) => sum + actions[action], 0)
-  const does = rowActions.flatMap((action) =>
+  const does = reconciliationActions.flatMap((action) =>
     action === 'report' || actions[action] === 0 ? [] : [tn(doesTexts[action], actions[action])],
   )
   const isApply = change === 'apply'

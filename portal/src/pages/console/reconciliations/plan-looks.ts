@@ -1,4 +1,4 @@
-import type { PlanState, RowState } from '#features/portal/contract/plan-words.ts'
+import type { PlanState, RowState } from '#features/reconciliation/contract/plan-words.ts'
 import type { MessageKey } from '../../../app/messages.ts'
 import type { IconName } from '../../../components/icon.tsx'
 import type { Tone } from '../../../components/status.tsx'

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { PlanRowView } from '#features/portal/contract/console-reconciliations.ts'
 import * as consoleRoutes from '#features/portal/contract/console-routes.ts'
-import { differenceKinds, rowActions, rowStates } from '#features/portal/contract/plan-words.ts'
+import { differenceKinds, reconciliationActions, rowStates } from '#features/reconciliation/contract/plan-words.ts'
 import { consolePath } from '../../../api/console.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
@@ -56,7 +56,7 @@ export function PlanRows({ id, reconciliation, filter, onFilter }: PlanRowsProps
             {
               name: 'action',
               label: t('plans.action'),
-              options: [any, ...rowActions.map((value) => ({ value, label: t(actionTexts[value]) }))],
+              options: [any, ...reconciliationActions.map((value) => ({ value, label: t(actionTexts[value]) }))],
             },
             {
               name: 'state',

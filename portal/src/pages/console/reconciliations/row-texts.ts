@@ -1,4 +1,4 @@
-import type { DifferenceKind, RowAction } from '#features/portal/contract/plan-words.ts'
+import type { DifferenceKind, ReconciliationAction } from '#features/reconciliation/contract/plan-words.ts'
 import type { CountedKey, MessageKey } from '../../../app/messages.ts'
 
 export const kindTexts: Readonly<Record<DifferenceKind, MessageKey>> = {
@@ -9,7 +9,7 @@ export const kindTexts: Readonly<Record<DifferenceKind, MessageKey>> = {
   unknown: 'kind.unknown',
 }
 
-export const actionTexts: Readonly<Record<RowAction, MessageKey>> = {
+export const actionTexts: Readonly<Record<ReconciliationAction, MessageKey>> = {
   report: 'action.of.report',
   create: 'action.of.create',
   change: 'action.of.change',
@@ -19,7 +19,7 @@ export const actionTexts: Readonly<Record<RowAction, MessageKey>> = {
 }
 
 /** What the rows with an action do together. */
-export const doesTexts: Readonly<Record<Exclude<RowAction, 'report'>, CountedKey>> = {
+export const doesTexts: Readonly<Record<Exclude<ReconciliationAction, 'report'>, CountedKey>> = {
   create: 'plans.does.create',
   change: 'plans.does.change',
   deactivate: 'plans.does.deactivate',
