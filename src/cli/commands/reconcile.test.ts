@@ -180,6 +180,21 @@ test('link remembers a decision by the ids of the plan, and unlink forgets it', 
   expect((await run(folder, 'unlink', 'chat', '77')).errors.join()).toContain('chat has no link of "77"')
 })
 
+test('the operator named by --by neither applies a plan of, nor decides about, their own account', async () => {
+  const { folder, id } = await planned()
+  const refused = async (...args: string[]) => {
+    const { code, errors } = await run(folder, ...args)
+    expect([code, errors.join()]).toEqual([1, expect.stringMatching(/your own account. Ask another operator/)])
+  }
+  await refused('apply', id, '--by', 'Ada')
+  await refused('link', 'chat', 'ada', '--by', 'ADA')
+  await refused('link', 'chat', 'id of ada', 'U1', '--by', 'ada')
+  await refused('link', 'chat', '77', 'ADA', '--by', 'ada')
+  expect((await run(folder, 'link', 'chat', 'ada', 'U1', '--by', 'grace')).code).toBe(0)
+  await refused('unlink', 'chat', 'id of ada', '--by', 'ada')
+  expect((await run(folder, 'unlink', 'chat', 'id of ada', '--by', 'grace')).code).toBe(0)
+})
+
 test.each([
   ['--state must be one of', 'rows', 'x', '--state', 'lost'],
   ['--kind must be one of', 'rows', 'x', '--kind', 'lost'],

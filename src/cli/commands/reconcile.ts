@@ -136,7 +136,7 @@ function readAct({ by, reason }: ReconcileValues) {
   }
   const login = by ?? systemUser()
   return {
-    by: { login: operatorName(by), identity: loginIdentity(login) },
+    by: { login: operatorName(by), identity: loginIdentity(login), names: [login] },
     ...(reason === undefined || reason === '' ? {} : { reason }),
   }
 }

@@ -6,6 +6,7 @@ import type { ConfigurationAccess } from '#features/portal/access/configuration-
 import type { Portal } from '#features/portal/access/portal.ts'
 import type { ServedProfile } from '#features/portal/access/profile-form.ts'
 import type { SystemFacts } from '#features/portal/access/system-facts.ts'
+import type { ComparedSystems } from '#features/reconciliation/read/systems.ts'
 import type { ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
 import type { RegistrationHost } from '#features/registration/host.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
@@ -53,6 +54,8 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
     readonly plans: ReconciliationPlans
     /** By name. */
     readonly configured: ReadonlyMap<string, ReconciliationConfig>
+    /** Both systems of a configured one; undefined for others, and in commands. */
+    systems(name: string, signal: AbortSignal): ComparedSystems | undefined
   }
   /** Absent in commands, which serve nothing. */
   readonly readSystem?: () => Promise<SystemFacts>

@@ -18,7 +18,7 @@ import type { PortalHost } from '#features/portal/host.ts'
 import { createStatistics } from '#features/portal/statistics/read-statistics.ts'
 import type { StatisticsStore } from '#features/portal/statistics/statistics-store.ts'
 import { ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
-import type { ReconciliationServices } from '#features/reconciliation/service/reconciliations.ts'
+import type { ReconciliationServices, Reconciliations } from '#features/reconciliation/service/reconciliations.ts'
 import { offersForm } from '#features/registration/service/offered-form.ts'
 import { type RegistrationParts, Registrations } from '#features/registration/service/registrations.ts'
 import type { Reports } from '#features/reports/report-endpoint.ts'
@@ -114,6 +114,8 @@ interface HostParts {
   readonly reports: Reports | undefined
   /** Undefined before the token endpoints are created, or if none are configured. */
   tokens(): TokenIssuing | undefined
+  /** Undefined before they are created. */
+  reconciliations(): Reconciliations | undefined
 }
 
 /** Everything that the modules of one configuration get. */
@@ -138,6 +140,7 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     reconciliations: {
       plans: new ReconciliationPlans({ ...services.reconciliations, clock }),
       configured: configuration.reconciliations,
+      systems: (name, signal) => parts.reconciliations()?.systems(name, signal),
     },
     rateLimits: services.rateLimits,
     ...services.installation,

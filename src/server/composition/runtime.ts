@@ -121,6 +121,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const issuers = createIssuers(configuration, services, decide, renewal)
   const reports = services.reports && (await createReports(configuration.reports, { ...services.reports, clock, log }))
   let service: TokenService | undefined
+  let reconciliations: Reconciliations | undefined
   const host = createHostFor({
     configuration,
     services,
@@ -135,6 +136,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
     watchIssuer,
     reports,
     tokens: () => service?.issuing,
+    reconciliations: () => reconciliations,
   })
   const modules: ModuleParts = { configuration, host, scope }
   await createTargets(modules, (name, className, created) => targets.set(name, health.watch(name, className, created)))
@@ -152,7 +154,7 @@ async function build(configuration: Configuration, services: RuntimeServices, sc
   const loginRoutes = new LoginRoutes(applications, runner)
   const handle = createPipeline({ ...services, routes, loginRoutes, rules, chains: runner, renewal })
   const prepare = workflows.runs.prepare.bind(workflows.runs)
-  const reconciliations = await Reconciliations.create({ configuration, services, prepare }, host, scope)
+  reconciliations = await Reconciliations.create({ configuration, services, prepare }, host, scope)
   await workflows.startJobs(host, scope)
   reconciliations.startSchedules(scope)
   const checkOutside = async () => ({ targets: await health.check(), issuers: issuerHealth.list() })

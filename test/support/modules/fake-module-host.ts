@@ -183,7 +183,11 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     runChanges: options.runChanges ?? (() => () => {}),
     sessionChanges: options.sessionChanges ?? (() => () => {}),
     audit: options.audit ?? absentStore('audit'),
-    reconciliations: options.reconciliations ?? { plans: absentStore('plans'), configured: new Map() },
+    reconciliations: options.reconciliations ?? {
+      plans: absentStore('plans'),
+      configured: new Map(),
+      systems: () => undefined,
+    },
     readStatistics: options.readStatistics ?? (async () => missing('statistics')),
     eventStreams: {
       open: (stream) => ({

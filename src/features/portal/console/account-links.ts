@@ -2,19 +2,25 @@ import * as z from 'zod'
 import { accountLink, linkedAccount, type UnlinkedAccount } from '#features/portal/contract/console-reconciliations.ts'
 import { type MainParts, requireOperator } from '#features/portal/front/main-parts.ts'
 import { answerList, listQuery } from '#features/portal/runs/list-answer.ts'
+import { connectedNames } from '#features/reconciliation/read/connected-names.ts'
+import { idsOfPair } from '#features/reconciliation/read/ids-of-pair.ts'
+import { ownAccount } from '#features/reconciliation/service/plans.ts'
 import type { Subject } from '#identity/subject.ts'
-import { GatewayError } from '#kernel/errors.ts'
+import { asGatewayError, GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
 import type { OperationTable } from '#sdk/api/served-api.ts'
 import type { Exchange } from '#sdk/filter/exchange.ts'
 import type { GatewayResponse } from '#sdk/http/http.ts'
-import { ownLogins } from './plan-changes.ts'
+import { beforeTimeout } from './before-timeout.ts'
+import { ownNames } from './plan-changes.ts'
 import { shownText } from './plan-views.ts'
-import { findReconciliation } from './reconciliations.ts'
+import { findReconciliation, noReconciliation } from './reconciliations.ts'
 
 const maxBodyBytes = 16 * 1024
+/** Mappings that can't be asked backwards need all people of the source. */
+const readMillis = 20_000
 const name = storableText(500).min(1)
 
 export const linkSchema = z.strictObject({
@@ -78,10 +84,15 @@ async function link(parts: MainParts, exchange: Exchange, reconciliation = ''): 
   const { request, subject } = exchange
   findReconciliation(parts, reconciliation)
   const { source, target, reason } = await readJsonBody(request, linkSchema, maxBodyBytes)
-  await requireOthers(parts, subject, reconciliation, target === undefined ? [source] : [source, target])
-  const by = { login: subject.uid, identity: subject.identity }
   const { plans } = parts.host.reconciliations
-  const linked = await plans.link({ reconciliation, source, target, by, reason: reason.trim() })
+  const known = await plans.storedNames({ reconciliation, source, target })
+  const { by, now } = await requireOthers(parts, subject, reconciliation, [{ source, target }, known])
+  const stored = {
+    source: now.source ?? known.source,
+    target: now.target ?? known.target,
+    unknown: known.unknown.filter((name) => (name === source ? now.source : now.target) === undefined),
+  }
+  const linked = await plans.link({ reconciliation, source, target, stored, by, reason: reason.trim() })
   return answer(wireForm(linkedAccount, linked))
 }
 
@@ -90,33 +101,38 @@ async function unlink(parts: MainParts, exchange: Exchange, reconciliation = '')
   const { request, subject } = exchange
   findReconciliation(parts, reconciliation)
   const { source, reason } = await readJsonBody(request, unlinkSchema, maxBodyBytes)
-  await requireOthers(parts, subject, reconciliation, [source])
-  const by = { login: subject.uid, identity: subject.identity }
+  const { by } = await requireOthers(parts, subject, reconciliation, [{ source }])
   const removed = await parts.host.reconciliations.plans.unlink(reconciliation, source, { by, reason: reason.trim() })
   return answer({ removed } satisfies UnlinkedAccount)
 }
 
-const ownRows = 20
+type Pair = Parameters<typeof idsOfPair>[1]
 
-/** Throws ACCESS_DENIED if one of the names is a login of the caller, or an id that the last plan has for it. */
+/**
+ * Who decides, and the ids of the first pair. Throws ACCESS_DENIED if the decision is about an account that is, or would be,
+ * the caller's own in the systems now, and the error of a system that can't be read.
+ */
 async function requireOthers(
   parts: MainParts,
   subject: Subject,
   reconciliation: string,
-  names: readonly string[],
-): Promise<void> {
-  const { plans } = parts.host.reconciliations
-  const logins = ownLogins(parts, subject).map((login) => login.toLowerCase())
-  const last = (await plans.drift()).get(reconciliation)?.report.plan
-  const rows = await Promise.all(
-    logins.map((login) => (last === undefined ? [] : plans.rows(last, { login, limit: ownRows }))),
-  )
-  const own = rows
-    .flat()
-    .flatMap(({ difference: { source, target, candidates = [] } }) => [source, target, ...candidates])
-    .flatMap((one) => (one?.id !== undefined && logins.includes(one.login.toLowerCase()) ? [one.id] : []))
-  if (!names.some((one) => logins.includes(one.toLowerCase()) || own.includes(one))) return
-  throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" would decide about their own account`, {
-    publicText: 'You cannot decide about your own account. Ask another operator.',
+  pairs: readonly [Pair, ...Pair[]],
+) {
+  const { uid: login, identity } = subject
+  const names = ownNames(parts, subject)
+  const own = new Set(names.map((name) => name.toLowerCase()))
+  const { now, concerned } = await beforeTimeout(reconciliation, readMillis, async (signal) => {
+    const systems = parts.host.reconciliations.systems(reconciliation, signal)
+    if (systems === undefined) throw noReconciliation(reconciliation)
+    const people = pairs.map(({ source }) => source)
+    const accounts = pairs.flatMap(({ target }) => target ?? [])
+    const concerned = await connectedNames(systems, { people, accounts })
+    return { concerned, now: await idsOfPair(systems, pairs[0]) }
+  }).catch((thrown: unknown) => {
+    const error = asGatewayError(thrown)
+    const publicText = `Whether this is about your own account could not be checked. ${error.publicText}`
+    throw new GatewayError(error.code, error.message, { cause: thrown, publicText })
   })
+  if (concerned.some((name) => own.has(name.toLowerCase()))) throw ownAccount(login)
+  return { by: { login, identity, names }, now }
 }

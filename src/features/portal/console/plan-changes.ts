@@ -9,6 +9,7 @@ import {
   rowStates,
 } from '#features/reconciliation/contract/plan-words.ts'
 import type { PlanProgress, ReconciliationPlans } from '#features/reconciliation/service/plans.ts'
+import { entryOf } from '#identity/identity.ts'
 import type { Subject } from '#identity/subject.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { wireForm } from '#kernel/wire.ts'
@@ -81,21 +82,16 @@ async function details(parts: MainParts, subject: Subject, found: PlanProgress):
   return wireForm(consolePlanDetails, {
     ...shownPlan(plan),
     rows: progress,
-    own: await touchesOwnAccount(parts, subject, plan.id),
+    own: await parts.host.reconciliations.plans.changesAccountOf(ownNames(parts, subject), plan.id),
     limits: parts.host.reconciliations.configured.get(plan.reconciliation)?.limits,
   })
 }
 
-/** The names that the caller may have in the systems. */
-export const ownLogins = (parts: MainParts, subject: Subject): readonly string[] => [
-  ...new Set([subject.uid, loginOf(parts, subject)].filter((login) => login !== '')),
-]
-
-/** Whether the plan would still change an account with a login of the caller, or of the person whose login that is. */
-async function touchesOwnAccount(parts: MainParts, subject: Subject, plan: string): Promise<boolean> {
-  const { plans } = parts.host.reconciliations
-  const rows = ownLogins(parts, subject).map((login) => plans.rows(plan, { login, state: 'open', limit: 1 }))
-  return (await Promise.all(rows)).some(({ length }) => length > 0)
+/** The logins and ids that systems may know the caller by. */
+export function ownNames(parts: MainParts, subject: Subject): readonly string[] {
+  const { uid, identity, link } = subject
+  const names = new Set([uid, loginOf(parts, subject), identity, link?.id, entryOf(identity)?.id])
+  return [...names].flatMap((name) => (name === undefined || name === '' ? [] : [name]))
 }
 
 function change(what: 'approve' | 'pause' | 'resume' | 'stop') {
@@ -109,12 +105,7 @@ function change(what: 'approve' | 'pause' | 'resume' | 'stop') {
         publicText: `The plan is ${plan.state} now. Read it again.`,
       })
     }
-    if (what === 'approve' && (await touchesOwnAccount(parts, subject, plan.id))) {
-      throw new GatewayError('ACCESS_DENIED', `"${subject.uid}" would apply a plan that changes their own account`, {
-        publicText: 'This plan changes your own account. Ask another operator to apply it.',
-      })
-    }
-    const by = { login: subject.uid, identity: subject.identity }
+    const by = { login: subject.uid, identity: subject.identity, names: ownNames(parts, subject) }
     await parts.host.reconciliations.plans[what](plan.id, { by, reason: reason.trim() })
     parts.host.log.info('plan changed by an administrator', { plan: plan.id, change: what, by: subject.uid })
     return answer(await details(parts, subject, await findPlan(parts, plan.id)))

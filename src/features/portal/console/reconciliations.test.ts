@@ -8,9 +8,9 @@ import { ReconciliationStore } from '#features/reconciliation/store/reconciliati
 import { Attributes } from '#identity/attributes.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import type { LookupTarget } from '#sdk/target/target.ts'
 import { memoryDatabase } from '#testing/databases/memory-database.ts'
 import { openMain, person, someone } from '#testing/modules/main-fixture.ts'
+import { addUser, comparedSystems, idOf, memoryTarget } from '#testing/reconciliation/compared-systems.ts'
 import { countsOf, missingAccount } from '#testing/reconciliation/difference.ts'
 
 const root = someone('root', ['people', 'admins', 'operators'])
@@ -37,17 +37,26 @@ const config = {
   apply: 'manual',
 } as unknown as ReconciliationConfig
 
-const target = (read: LookupTarget['lookupUserByLogin']) => ({ lookupUserByLogin: read }) as LookupTarget
+const spec = `
+attributes: [{ name: mail, source: mail, sourceType: user }]
+correlation: [login, { attribute: mail }]`
 
-async function open(read: LookupTarget['lookupUserByLogin'] = async () => undefined) {
+async function open() {
   const database = memoryDatabase()
   const store = new ReconciliationStore(database)
-  const plans = new ReconciliationPlans({ store, links: new LinkStore(database), clock: systemClock })
+  const links = new LinkStore(database)
+  const plans = new ReconciliationPlans({ store, links, clock: systemClock })
+  const [people, accounts] = [memoryTarget(), memoryTarget()]
+  const compared = await comparedSystems({ source: people, target: accounts, spec })
+  const systems = {
+    ...compared,
+    links: (sources: readonly string[]) => links.ofSources('chat', sources),
+    linksByTarget: (targets: readonly string[]) => links.ofTargets('chat', targets),
+  }
   const { send } = await openMain({
     params: { administrators: 'filter;(groups=admins)', operators: 'filter;(groups=operators)' },
     entries: [person('ann'), person('root')],
-    targets: { chat: target(read) },
-    reconciliations: { plans, configured: new Map([['chat', config]]) },
+    reconciliations: { plans, configured: new Map([['chat', config]]), systems: () => systems },
   })
   const get = (path: string) => send('GET', `/admin${path}`, undefined, viewer)
   const post = (path: string, body: unknown, who = root) => send('POST', `/admin${path}`, body, who)
@@ -63,7 +72,7 @@ async function open(read: LookupTarget['lookupUserByLogin'] = async () => undefi
     await store.endComparison(claim, { state: 'planned', report, audit: [] })
     return claim.id
   }
-  return { get, post, send, planned, audit: new AuditStore(database) }
+  return { get, post, send, planned, plans, people, accounts, systems, audit: new AuditStore(database) }
 }
 
 test('reconciliations are listed with their drift, their trend and their latest plan', async () => {
@@ -76,8 +85,10 @@ test('reconciliations are listed with their drift, their trend and their latest 
     source: 'people',
     target: 'chat',
     apply: 'manual',
+    trend: [],
   })
   const id = await planned(missingAccount('ann'), missingAccount('bob', { action: 'report' }))
+  expect((await get('/reconciliations')).body.reconciliations).toMatchObject([{ trend: [{ plan: id, agree: 3 }] }])
   const { body } = await get('/reconciliations/chat')
   expect(body).toMatchObject({
     drift: { agree: 3, missing: 2, extra: 0, source: 5 },
@@ -158,6 +169,51 @@ test('no one applies a plan that changes their own account, or decides about it'
   expect((await get(links)).body.links).toEqual([])
 })
 
+test('no one decides about the person and the account that are theirs in the systems now', async () => {
+  const { get, post, plans, people, accounts, systems } = await open()
+  await addUser(people, 'root', { mail: ['root@example.com'] })
+  await addUser(people, 'ann')
+  await addUser(accounts, 'root-chat', { mail: ['root@example.com'] })
+  await addUser(accounts, 'boss')
+  const [own, ownAccount, boss] = [
+    await idOf(people, 'root'),
+    await idOf(accounts, 'root-chat'),
+    await idOf(accounts, 'boss'),
+  ]
+  const links = '/reconciliations/chat/links'
+  const denied = { code: 'ACCESS_DENIED', publicText: expect.stringContaining('your own account') }
+  for (const names of [
+    { source: own, target: boss },
+    { source: 'ROOT', target: boss },
+    { source: own },
+    { source: 'ann', target: ownAccount },
+    { source: 'ann', target: 'ROOT-chat' },
+    { source: root.identity, target: boss },
+  ]) {
+    await expect(post(links, { ...names, reason: 'mine' })).rejects.toMatchObject(denied)
+  }
+  const ann = await idOf(people, 'ann')
+  const linked = await post(links, { source: 'Ann', target: 'boss', reason: 'asked her' })
+  expect(linked.body).toEqual({ source: ann, target: boss, unknown: [] })
+  await plans.link({ reconciliation: 'chat', source: 'dan', target: ownAccount, by: { login: 'someone' } })
+  await expect(post(`${links}/remove`, { source: 'dan', reason: 'mine' })).rejects.toMatchObject(denied)
+  expect((await get(links)).body.links).toHaveLength(2)
+
+  const lookUp = systems.target.lookupUserByLogin
+  systems.target.lookupUserByLogin = async () => {
+    throw new GatewayError('TARGET_UNREACHABLE', 'connect ECONNREFUSED 10.0.0.1')
+  }
+  const unread = {
+    code: 'TARGET_UNREACHABLE',
+    publicText: expect.stringMatching(/could not be checked. A downstream system did not answer./),
+  }
+  await expect(post(links, { source: ann, reason: 'left' })).rejects.toMatchObject(unread)
+  await expect(post(`${links}/remove`, { source: ann, reason: 'left' })).rejects.toMatchObject(unread)
+  expect((await get(links)).body.links).toHaveLength(2)
+  systems.target.lookupUserByLogin = lookUp
+  expect((await post(`${links}/remove`, { source: ann, reason: 'left' })).body).toEqual({ removed: true })
+})
+
 test('a decision about a person is stored under the ids of the last plan, listed and removed', async () => {
   const { get, post, planned } = await open()
   await planned(
@@ -179,7 +235,8 @@ test('a decision about a person is stored under the ids of the last plan, listed
 
 test('the page of a user shows what each system has, what differs, and what could not be read', async () => {
   const read = { fails: false }
-  const { get, planned } = await open(async (login) => {
+  const { get, planned, systems } = await open()
+  systems.target.lookupUserByLogin = async (login) => {
     if (read.fails) throw new GatewayError('TARGET_UNREACHABLE', 'connect ECONNREFUSED 10.0.0.1')
     if (login !== 'ann') return undefined
     return {
@@ -188,7 +245,7 @@ test('the page of a user shows what each system has, what differs, and what coul
       attributes: Attributes.from({ mail: ['old@example.com'], userPassword: ['secret'] }),
       groups: ['staff'],
     }
-  })
+  }
   expect((await get('/people/ann/systems')).body.systems).toMatchObject([{ reconciliation: 'chat', differences: [] }])
   await planned(missingAccount('ann', { kind: 'different', action: 'change', target: { id: 'U1', login: 'ann' } }))
   const { body, text } = await get('/people/ann/systems')
@@ -214,4 +271,24 @@ test('the page of a user shows what each system has, what differs, and what coul
   const [system] = (await get('/people/ann/systems')).body.systems
   expect(system).toMatchObject({ problem: expect.any(String) })
   expect(system).not.toHaveProperty('account')
+})
+
+test('the page of a user shows the account that a decision or a rule finds', async () => {
+  const { get, people, accounts, plans } = await open()
+  await addUser(people, 'ann', { mail: ['ann@example.com'] })
+  await addUser(accounts, 'ann')
+  await addUser(accounts, 'lovelace', { mail: ['ann@example.com'] })
+  await addUser(accounts, 'boss')
+  const shown = async () => (await get('/people/ann/systems')).body.systems[0]
+  expect(await shown()).toMatchObject({ login: 'ann', rule: 'login', account: { groups: [] } })
+  const link = async (target?: string) =>
+    plans.link({ reconciliation: 'chat', source: await idOf(people, 'ann'), target, by: { login: 'someone' } })
+  await link(await idOf(accounts, 'boss'))
+  expect(await shown()).toMatchObject({ login: 'boss', rule: 'link', account: { id: await idOf(accounts, 'boss') } })
+  await link()
+  expect(await shown()).toMatchObject({ login: 'ann', rule: 'link' })
+  expect(await shown()).not.toHaveProperty('account')
+  await link('gone')
+  expect(await shown()).toMatchObject({ login: 'gone' })
+  expect(await shown()).not.toHaveProperty('rule')
 })

@@ -10,6 +10,7 @@ import { type MainParts, requireOperator } from '#features/portal/front/main-par
 import { answerList, listQuery } from '#features/portal/runs/list-answer.ts'
 import { ruleName } from '#features/reconciliation/read/systems.ts'
 import type { Drift } from '#features/reconciliation/store/plan-record.ts'
+import type { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer, notFound } from '#sdk/api/json-answer.ts'
@@ -23,8 +24,8 @@ import { planRequestSchema } from './plan-changes.ts'
 import { shownPlan, shownReport } from './plan-views.ts'
 
 const maxBodyBytes = 16 * 1024
-/** Reports of a trend. */
-const trendReports = 60
+/** Reports of a trend, of one reconciliation and of each of a list. */
+const trendReports = { one: 60, each: 14 } as const
 /** Plans that are read at a time. */
 const width = 8
 
@@ -58,8 +59,11 @@ export const reconciliationOperations = {
 export function findReconciliation({ host }: MainParts, name: string): ReconciliationConfig {
   const found = host.reconciliations.configured.get(name)
   if (found !== undefined) return found
-  throw notFound(`no reconciliation "${name.slice(0, 80)}"`, 'No reconciliation with this name is configured.')
+  throw noReconciliation(name)
 }
+
+export const noReconciliation = (name: string): GatewayError =>
+  notFound(`no reconciliation "${name.slice(0, 80)}"`, 'No reconciliation with this name is configured.')
 
 const sourceName = ({ source }: ReconciliationConfig): string =>
   source.kind === 'target' ? source.name : source.base.toString()
@@ -76,7 +80,7 @@ async function listReconciliations(parts: MainParts, exchange: Exchange): Promis
         .sort((a, b) => (a.name < b.name ? -1 : 1))
       const { rows, next } = pageByName(found, page)
       const drift = await plans.drift()
-      const shown = await inParallel(rows, width, ({ name, config }) => overview(parts, name, config, drift.get(name)))
+      const shown = await inParallel(rows, width, ({ name, config }) => overview(parts, name, config, 'each', drift))
       return { rows: shown, next }
     },
     columns: {
@@ -101,9 +105,13 @@ async function overview(
   { host }: MainParts,
   name: string,
   config: ReconciliationConfig,
-  drift: Drift | undefined,
+  reports: keyof typeof trendReports,
+  all: ReadonlyMap<string, Drift>,
 ): Promise<ConsoleReconciliation> {
-  const [plan] = await host.reconciliations.plans.list({ reconciliation: name, limit: 1 })
+  const { plans } = host.reconciliations
+  const drift = all.get(name)
+  const [plan] = await plans.list({ reconciliation: name, limit: 1 })
+  const trend = await plans.trend(name, trendReports[reports])
   return wireForm(consoleReconciliation, {
     ...config,
     name,
@@ -111,19 +119,17 @@ async function overview(
     drift: drift && shownReport(drift.report),
     differsSince: drift?.differsSince,
     plan: plan && shownPlan(plan),
+    trend: trend.map(shownReport).reverse(),
   })
 }
 
 async function showReconciliation(parts: MainParts, { request }: Exchange, name = ''): Promise<GatewayResponse> {
   readQuery(request.query, [])
   const config = findReconciliation(parts, name)
-  const { plans } = parts.host.reconciliations
-  const [drift, trend] = await Promise.all([plans.drift(), plans.trend(name, trendReports)])
   const shown: ConsoleReconciliationDetails = wireForm(consoleReconciliationDetails, {
     ...config,
-    ...(await overview(parts, name, config, drift.get(name))),
+    ...(await overview(parts, name, config, 'one', await parts.host.reconciliations.plans.drift())),
     rules: config.correlation.map(ruleName),
-    trend: trend.map(shownReport).reverse(),
   })
   return answer(shown)
 }

@@ -123,6 +123,7 @@ export const consoleReconciliation = z.object({
     .describe('Every comparison since then found differences; absent if the last one found none.')
     .optional(),
   plan: consolePlan.describe('The latest plan.').optional(),
+  trend: z.array(driftReport).describe('The latest comparisons, oldest first; a list has fewer of them.'),
 })
 export type ConsoleReconciliation = Wire<typeof consoleReconciliation>
 
@@ -139,7 +140,6 @@ export const consoleReconciliationDetails = consoleReconciliation.extend({
   different: z.enum(['report', 'change']),
   extra: z.enum(['report', 'deactivate', 'delete', 'removeMemberships']),
   limits: z.object({ percent: z.number(), accounts: count }),
-  trend: z.array(driftReport).describe('The latest comparisons, oldest first.'),
 })
 export type ConsoleReconciliationDetails = Wire<typeof consoleReconciliationDetails>
 
@@ -180,10 +180,17 @@ export type UnlinkedAccount = Wire<typeof unlinkedAccount>
 export const systemOfPerson = z.object({
   reconciliation: z.string(),
   target: z.string(),
-  login: z.string().describe('The login that was looked up at the target now.'),
+  login: z.string().describe('The login of the account; the login or id that was looked for if there is none.'),
+  rule: z
+    .string()
+    .describe(
+      'What found the account, such as `mail`, or `link` for a decision, also that there is none. Absent if only the login is the same.',
+    )
+    .optional(),
+  candidates: z.array(accountName).describe('Accounts between which the rule can’t decide.').optional(),
   account: z
     .object({ id: z.string().optional(), attributes: z.array(entryAttribute), groups: z.array(z.string()) })
-    .describe('What the target has now; absent if it has no account with that login, or was not read.')
+    .describe('What the target has now; absent if it has none for the user, several, or was not read.')
     .optional(),
   problem: z.string().describe('Why the target could not be read.').optional(),
   compared: time.describe('The last comparison; absent before the first one.').optional(),

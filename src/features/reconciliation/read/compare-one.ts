@@ -41,7 +41,7 @@ export async function compareOne(
   const { config, target: accounts } = systems
   const person = source && (await systems.source.find(source))
   const account = target && (await findAccount(accounts, target))
-  const near = await neighborsOf(systems, person, account)
+  const near = await neighborsOf(systems, [person ?? []].flat(), [account ?? []].flat())
   const file = new ComparisonFile(config.correlation.map(ruleName), !accounts.userIdIsLogin)
   try {
     await file.addPeople([...near.people.values()])
@@ -82,25 +82,26 @@ export async function answers(systems: ComparedSystems): Promise<boolean> {
 interface Neighbors {
   readonly people: ReadonlyMap<string, Keyed<Person>>
   readonly accounts: ReadonlyMap<string, Keyed<Account>>
-  /** The keys of those that were given. */
+  /** The keys of the first that were given. */
   readonly person: string | undefined
   readonly account: string | undefined
 }
 
 /** Everyone who can be connected with them, directly or through others. */
-async function neighborsOf(
+export async function neighborsOf(
   systems: ComparedSystems,
-  person: User | undefined,
-  account: User | undefined,
+  given: readonly User[],
+  owned: readonly User[],
 ): Promise<Neighbors> {
-  const { mapping, target } = systems
+  const { mapping } = systems
   const people = new Map<string, Keyed<Person>>()
   const accounts = new Map<string, Keyed<Account>>()
   const mapped = (found: readonly User[]) => inParallel(found, width, (user) => mapping.person(user))
   const read = (found: readonly User[]) => found.map((user) => mapping.account(user))
-  const [start] = await mapped(person === undefined ? [] : [person])
-  let newPeople = addTo(people, start === undefined ? [] : [start])
-  let newAccounts = addTo(accounts, read(account === undefined ? [] : [account]))
+  let newPeople = addTo(people, await mapped(given))
+  let newAccounts = addTo(accounts, read(owned))
+  const [person] = people.keys()
+  const [account] = accounts.keys()
   while (newPeople.length + newAccounts.length > 0) {
     if (people.size + accounts.size > mostNeighbors) throw tooMany()
     const inScope = newPeople.filter((one) => one.inScope)
@@ -109,8 +110,7 @@ async function neighborsOf(
     newAccounts = addTo(accounts, read(foundAccounts.flat()))
     newPeople = addTo(people, await mapped(foundPeople.flat()))
   }
-  const key = start && rowKey(start.entry.name)
-  return { people, accounts, person: key, account: account && rowKey(nameOf(account, target)) }
+  return { people, accounts, person, account }
 }
 
 /** Returns those that are new. */

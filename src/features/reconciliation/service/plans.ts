@@ -23,6 +23,8 @@ interface PlanOperator {
   /** As the audit shows it. */
   readonly login: string
   readonly identity?: Identity | undefined
+  /** The logins and ids that systems may know the operator by, who never decides about an own account. */
+  readonly names?: readonly string[]
 }
 
 interface Act {
@@ -33,13 +35,19 @@ interface Act {
 /** `isAutomatic` is for what no person requests. */
 type PlanRequest = Act & Partial<Pick<Plan, 'isAutomatic' | 'scheduled' | 'people'>>
 
-interface LinkRequest extends Act {
+interface PairOf {
   readonly reconciliation: string
   /** The login of a person, or their id at the source. */
   readonly source: string
   /** The login or the id of an account. Absent: the person has none. */
   readonly target?: string | undefined
 }
+
+type LinkRequest = Act &
+  PairOf & {
+    /** The names that a caller who can read the systems has for them; those of the last plan if absent. */
+    readonly stored?: Linked
+  }
 
 /** What was stored, and whether rows of the last plan have these names. */
 export interface Linked {
@@ -131,9 +139,17 @@ export class ReconciliationPlans {
     }
   }
 
-  /** Allows the rows of the plan to be applied. Throws NOT_FOUND, and CONFLICT unless it waits for that. */
+  /**
+   * Allows the rows of the plan to be applied. Throws NOT_FOUND, CONFLICT unless it waits for that, and ACCESS_DENIED if it
+   * changes an account of the operator.
+   */
   async approve(id: string, { by, reason }: Act): Promise<Plan> {
     const { reconciliation, state, counts } = await this.#find(id)
+    if (await this.changesAccountOf(by.names ?? [], id)) {
+      throw new GatewayError('ACCESS_DENIED', `"${by.login}" would apply a plan that changes their own account`, {
+        publicText: 'This plan changes your own account. Ask another operator to apply it.',
+      })
+    }
     if (state === 'planned' && Object.entries(counts.actions).every(([action, n]) => action === 'report' || n === 0)) {
       const publicText = 'The plan has nothing to apply: it only reports.'
       throw new GatewayError('CONFLICT', publicText, { publicText })
@@ -157,19 +173,31 @@ export class ReconciliationPlans {
     return this.#change(id, 'stop', act, 'Stopped')
   }
 
-  /**
-   * Remembers which account a person has. Logins are replaced by the ids that rows of the last plan have for them. Throws
-   * CONFLICT if another person has the account.
-   */
-  async link({ reconciliation, source, target, by, reason }: LinkRequest): Promise<Linked> {
-    const rows = await this.#rowsNaming(reconciliation, source, target)
+  /** Whether the plan would still change an account with one of these logins. */
+  async changesAccountOf(logins: readonly string[], plan: string): Promise<boolean> {
+    const rows = logins.map((login) => this.#store.rows(plan, { login, state: 'open', limit: 1 }))
+    return (await Promise.all(rows)).some(({ length }) => length > 0)
+  }
+
+  /** The names under which a link is stored: the ids that rows of the last plan have for logins, otherwise as given. */
+  async storedNames({ reconciliation, source, target }: PairOf): Promise<Linked> {
+    const rows = await this.#rowsOf(reconciliation, target === undefined ? [source] : [source, target])
     const person = findName(rows, source, 'source')
     const account = target === undefined ? undefined : findName(rows, target, 'target')
-    const stored = { source: person ?? source, target: target === undefined ? undefined : (account ?? target) }
     const unknown = [
       ...(person === undefined ? [source] : []),
       ...(target !== undefined && account === undefined ? [target] : []),
     ]
+    return { source: person ?? source, target: target === undefined ? undefined : (account ?? target), unknown }
+  }
+
+  /**
+   * Remembers which account a person has. Throws CONFLICT if another person has the account, and ACCESS_DENIED if the last
+   * plan has one of the names for the operator.
+   */
+  async link({ reconciliation, source, target, stored: given, by, reason }: LinkRequest): Promise<Linked> {
+    const { unknown, ...stored } = given ?? (await this.storedNames({ reconciliation, source, target }))
+    await this.#requireOthers(reconciliation, by, [source, target, stored.source, stored.target])
     const value =
       stored.target === undefined ? `${stored.source} has no account` : `${stored.source} is ${stored.target}`
     const audit = [this.#entry({ reconciliation, by, reason, subject: source }, 'link', value)]
@@ -177,10 +205,12 @@ export class ReconciliationPlans {
     return { ...stored, unknown }
   }
 
-  /** Forgets the decision about a person, by the name that is stored. False if there is none. */
-  unlink(reconciliation: string, source: string, { by, reason }: Act): Promise<boolean> {
+  /** Forgets the decision about a person, by the name that is stored. False if there is none. Throws ACCESS_DENIED as `link`. */
+  async unlink(reconciliation: string, source: string, { by, reason }: Act): Promise<boolean> {
+    const [link] = await this.#links.ofSources(reconciliation, [source])
+    await this.#requireOthers(reconciliation, by, [source, link?.target])
     const audit = [this.#entry({ reconciliation, by, reason, subject: source }, 'link', source, 'delete')]
-    return this.#links.remove(reconciliation, source, audit)
+    return await this.#links.remove(reconciliation, source, audit)
   }
 
   async get(id: string): Promise<PlanProgress | undefined> {
@@ -237,10 +267,22 @@ export class ReconciliationPlans {
     throw new GatewayError('NOT_FOUND', publicText, { publicText })
   }
 
-  async #rowsNaming(reconciliation: string, source: string, target?: string): Promise<readonly PlanRow[]> {
+  async #requireOthers(
+    reconciliation: string,
+    { login, names = [] }: PlanOperator,
+    given: readonly (string | undefined)[],
+  ): Promise<void> {
+    const own = new Set(names.map(folded))
+    const rows = await this.#rowsOf(reconciliation, names)
+    const named = rows.flatMap(({ difference: { source, target, candidates = [] } }) => [source, target, ...candidates])
+    for (const one of named) if (one?.id !== undefined && own.has(folded(one.login))) own.add(folded(one.id))
+    if (given.some((name) => name !== undefined && own.has(folded(name)))) throw ownAccount(login)
+  }
+
+  /** The rows of the last plan with these logins. */
+  async #rowsOf(reconciliation: string, logins: readonly string[]): Promise<readonly PlanRow[]> {
     const last = (await this.#store.drift()).get(reconciliation)?.report.plan
     if (last === undefined) return []
-    const logins = target === undefined ? [source] : [source, target]
     const rows = await Promise.all(logins.map((login) => this.#store.rows(last, { login, limit: namedRows })))
     return rows.flat()
   }
@@ -254,6 +296,14 @@ export class ReconciliationPlans {
     return reconciliationEntry(act, attribute, value, this.#clock(), action)
   }
 }
+
+const folded = (name: string): string => name.toLowerCase()
+
+/** Why an operator can't decide about a link. */
+export const ownAccount = (login: string): GatewayError =>
+  new GatewayError('ACCESS_DENIED', `"${login}" would decide about their own account`, {
+    publicText: 'You cannot decide about your own account. Ask another operator.',
+  })
 
 /** The name as it is stored, of the person or the account that a row has under this login or id. */
 function findName(rows: readonly PlanRow[], given: string, side: 'source' | 'target'): string | undefined {

@@ -97,16 +97,8 @@ export class Reconciliations implements ReconciliationRuntime {
     const opened = this.#opened.get(name)
     if (opened === undefined) return undefined
     const { config } = opened
-    const { configuration, services } = this.#parts
-    const { links, folder } = services.reconciliations
-    const systems = (signal: AbortSignal): ComparedSystems => ({
-      ...opened,
-      folder,
-      signal,
-      log: services.log.with({ reconciliation: name }),
-      links: (sources) => links.ofSources(name, sources),
-      linksByTarget: (targets) => links.ofTargets(name, targets),
-    })
+    const { configuration } = this.#parts
+    const systems = (signal: AbortSignal): ComparedSystems => this.#systems(name, opened, signal)
     const last = configuration.targets.get(config.target)?.mapping
     return {
       definition: config.definition,
@@ -120,6 +112,25 @@ export class Reconciliations implements ReconciliationRuntime {
       answer: (signal) => answers(systems(signal)),
       exceededLimit: (counts) => exceededLimit(config.limits, counts, counts.actions),
       workflowOf: (action) => (action === 'report' ? undefined : config.workflows[action]),
+    }
+  }
+
+  /** Both systems; undefined if there is no such reconciliation. */
+  systems(name: string, signal: AbortSignal): ComparedSystems | undefined {
+    const opened = this.#opened.get(name)
+    return opened && this.#systems(name, opened, signal)
+  }
+
+  #systems(name: string, opened: OpenedSystems, signal: AbortSignal): ComparedSystems {
+    const { reconciliations, log } = this.#parts.services
+    const { links, folder } = reconciliations
+    return {
+      ...opened,
+      folder,
+      signal,
+      log: log.with({ reconciliation: name }),
+      links: (sources) => links.ofSources(name, sources),
+      linksByTarget: (targets) => links.ofTargets(name, targets),
     }
   }
 

@@ -8,6 +8,7 @@ import { isolated } from '../../../app/isolated.ts'
 import { Answer } from '../../../components/answer.tsx'
 import { Facts } from '../../../components/facts.tsx'
 import { Status } from '../../../components/status.tsx'
+import { candidateName } from '../reconciliations/decide-dialog.tsx'
 import { RowChange } from '../reconciliations/row-change.tsx'
 import { kindTexts } from '../reconciliations/row-texts.ts'
 import { Section } from '../section.tsx'
@@ -34,17 +35,26 @@ export function PersonSystems({ id }: { readonly id: string }) {
 
 function SystemFacts({ system }: { readonly system: SystemOfPerson }) {
   const { t, relative } = useTranslation()
-  const { reconciliation, target, login, account, problem, compared, differences } = system
+  const { reconciliation, target, login, rule, candidates, account, problem, compared, differences } = system
   const values = (list: readonly string[]): string => list.map(isolated).join(', ')
   return (
     <>
       {problem !== undefined ? (
         <Status tone="bad" icon="warning" text={t('systems.unread', { target, problem })} />
+      ) : candidates !== undefined ? (
+        <Text>
+          {t('plans.candidates', { names: candidates.map((one) => candidateName(one, candidates)).join(', ') })}
+        </Text>
       ) : account === undefined ? (
-        <Text>{t('systems.noAccount', { target, login })}</Text>
+        <Text>{t(rule === 'link' ? 'systems.noLinked' : 'systems.noAccount', { target, login })}</Text>
       ) : (
         <>
           <Text>{t('systems.has', { target, login })}</Text>
+          {rule !== undefined && (
+            <Text size="sm" c="dimmed">
+              {t('plans.matchedBy', { rule })}
+            </Text>
+          )}
           <Facts
             facts={[
               ...account.attributes.map(({ name, values: all, hidden }) => ({
