@@ -111,6 +111,8 @@ describe.skipIf(!hasChromium())('the console of reconciliations', () => {
     await rowOf(page, /^joan/)
       .getByText(/Could be joan1.*joan2/)
       .waitFor()
+    await page.getByRole('heading', { name: 'What Apply will do' }).waitFor()
+    await page.getByText('1 of 6 accounts in the target loses access.').waitFor()
     await settled(page)
     await expectLooks(page, 'console-plan')
 
@@ -161,6 +163,12 @@ describe.skipIf(!hasChromium())('the console of reconciliations', () => {
     await page.getByRole('link', { name: 'Reconciliations' }).last().click()
     await list.getByText('The systems agree').waitFor()
     await expectLooks(page, 'console-reconciliations')
+    await page.goto('/portal/dashboard')
+    const card = page.getByRole('article', { name: 'chat' })
+    await card.getByText('The systems agree').waitFor()
+    await card.getByRole('img', { name: /Differences in the latest comparisons, oldest first: 4, .*, 0$/ }).waitFor()
+    await settled(page)
+    await expectLooks(page, 'dashboard-drift')
     expect(complaints).toEqual([])
   })
 
@@ -204,6 +212,18 @@ describe.skipIf(!hasChromium())('the console of reconciliations', () => {
       await expect.poll(() => isTooWide(page), { message: path }).toBe(false)
     }
     expect(complaints).toEqual([])
+  })
+
+  test('the page of a user shows the account that is linked', { timeout: 120_000 }, async () => {
+    const { page } = await visit('/portal/console/reconciliations/chat/links', 'linus')
+    await page.getByRole('button', { name: 'Add a link' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('textbox', { name: 'Person', exact: true }).fill('joan')
+    await dialog.getByRole('textbox', { name: 'Reason' }).fill('Has none')
+    await dialog.getByRole('button', { name: 'Add a link' }).click()
+    await page.getByText('joan has no account.').waitFor()
+    await page.goto('/portal/console/people/joan?tab=systems')
+    await page.getByText('A decision says that the user has no account in chat.').waitFor()
   })
 
   test('the page of a user shows what a system has', { timeout: 120_000 }, async () => {

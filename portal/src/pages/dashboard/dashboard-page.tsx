@@ -1,5 +1,7 @@
 import { SegmentedControl, Stack } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
+import { lazy, Suspense } from 'react'
+import { consolePart } from '../../app/catalogs.ts'
 import { useConfig } from '../../app/config.tsx'
 import { useTranslation } from '../../app/i18n.tsx'
 import { Page } from '../../components/page.tsx'
@@ -11,6 +13,8 @@ import { Pictures } from './pictures.tsx'
 import './dashboard.css'
 
 const route = getRouteApi('/dashboard')
+
+const Drift = lazy(consolePart(async () => ({ default: (await import('./drift.tsx')).Drift })))
 
 /** The state of the installation, for administrators. */
 export function DashboardPage() {
@@ -38,6 +42,9 @@ export function DashboardPage() {
     <Page title={t('page.dashboard')} actions={chooser}>
       <Stack gap="xl">
         <Incidents />
+        <Suspense>
+          <Drift />
+        </Suspense>
         <Pictures period={period} />
         <Journal period={period} />
       </Stack>

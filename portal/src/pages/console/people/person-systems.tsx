@@ -7,10 +7,10 @@ import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
 import { Answer } from '../../../components/answer.tsx'
 import { Facts } from '../../../components/facts.tsx'
+import { kindTexts } from '../../../components/row-texts.ts'
 import { Status } from '../../../components/status.tsx'
 import { candidateName } from '../reconciliations/decide-dialog.tsx'
 import { RowChange } from '../reconciliations/row-change.tsx'
-import { kindTexts } from '../reconciliations/row-texts.ts'
 import { Section } from '../section.tsx'
 
 /** What each system that is compared has of a user, and what differs. */

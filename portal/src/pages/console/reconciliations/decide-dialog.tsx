@@ -37,7 +37,8 @@ export function DecideDialog({ reconciliation, row, onClose }: DecideDialogProps
     ...candidates.map((one) => ({ value: `=${keyOf(one)}`, label: candidateName(one, candidates) })),
     ...(isPerson ? [{ value: '-', label: t('links.noAccount') }] : []),
   ]
-  const picked = chosen?.startsWith('=') === true ? chosen.slice(1) : undefined
+  const picked = candidates.find((one) => `=${keyOf(one)}` === chosen)
+  const [person, account] = isPerson ? [given, picked] : [picked, given]
   return (
     <ReasonDialog
       title={t('links.decide')}
@@ -55,14 +56,15 @@ export function DecideDialog({ reconciliation, row, onClose }: DecideDialogProps
         />
       )}
       send={(reason) =>
-        linkAccount(
-          reconciliation,
-          isPerson
-            ? { source: keyOf(given), target: picked, reason }
-            : { source: picked ?? '', target: keyOf(given), reason },
-        )
+        linkAccount(reconciliation, {
+          source: person === undefined ? '' : keyOf(person),
+          target: account && keyOf(account),
+          reason,
+        })
       }
-      done={(linked) => `${linkedText(linked, t)} ${t('links.nextPlan')}`}
+      done={(linked) =>
+        `${linkedText({ source: person?.login ?? '', target: account?.login }, linked, t)} ${t('links.nextPlan')}`
+      }
       onClose={onClose}
     />
   )

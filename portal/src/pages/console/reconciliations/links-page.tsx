@@ -16,8 +16,12 @@ import { ConsolePage } from '../console-page.tsx'
 
 const route = getRouteApi('/console/reconciliations/$name/links')
 
-/** What was stored, with the names that no one has checked. */
-export const linkedText = ({ source, target, unknown }: LinkedAccount, t: Translation['t']): string =>
+/** What was decided, by the names that the operator knows, with those that no one has checked. */
+export const linkedText = (
+  { source, target }: { readonly source: string; readonly target: string | undefined },
+  { unknown }: LinkedAccount,
+  t: Translation['t'],
+): string =>
   [
     target === undefined ? t('links.storedNone', { source }) : t('links.stored', { source, target }),
     ...(unknown.length === 0 ? [] : [t('links.unknown', { names: unknown.join(', ') })]),
@@ -116,7 +120,7 @@ function AddDialog({ name, onClose }: { readonly name: string; readonly onClose:
   const { t } = useTranslation()
   const [source, setSource] = useState('')
   const [target, setTarget] = useState('')
-  const account = target.trim()
+  const link = { source: source.trim(), target: target.trim() === '' ? undefined : target.trim() }
   return (
     <ReasonDialog
       title={t('links.add')}
@@ -141,10 +145,8 @@ function AddDialog({ name, onClose }: { readonly name: string; readonly onClose:
           />
         </>
       )}
-      send={(reason) =>
-        linkAccount(name, { source: source.trim(), target: account === '' ? undefined : account, reason })
-      }
-      done={(linked) => linkedText(linked, t)}
+      send={(reason) => linkAccount(name, { ...link, reason })}
+      done={(linked) => linkedText(link, linked, t)}
       onClose={onClose}
     />
   )

@@ -7,9 +7,9 @@ import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
 import type { MessageKey } from '../../../app/messages.ts'
 import { ReasonDialog } from '../../../components/reason-dialog.tsx'
+import { doesTexts } from '../../../components/row-texts.ts'
 import { planLooks } from './plan-looks.ts'
 import { RequestPlanButton } from './request-plan-button.tsx'
-import { doesTexts } from './row-texts.ts'
 
 const pausable: ReadonlySet<PlanState> = new Set(['requested', 'comparing', 'applying'])
 const ended: ReadonlySet<PlanState> = new Set(['applied', 'stopped', 'failed', 'expired'])
@@ -45,6 +45,17 @@ export function PlanActions({ plan }: { readonly plan: ConsolePlanDetails }) {
   )
 }
 
+/** What applying the plan does, and how many accounts lose access if any do. */
+export function usePlanEffect({ counts: { actions, target } }: Pick<ConsolePlanDetails, 'counts'>) {
+  const { tn, number } = useTranslation()
+  const does = reconciliationActions.flatMap((action) =>
+    action === 'report' || actions[action] === 0 ? [] : [tn(doesTexts[action], actions[action])],
+  )
+  const removed = removals.reduce((sum, action) => sum + actions[action], 0)
+  const losing = removed > 0 ? tn('plans.removes', removed, { of: number(target) }) : undefined
+  return { does: `${does.join(' · ')}.`, losing }
+}
+
 const changeTexts: Readonly<Record<PlanChange, { readonly title: MessageKey; readonly text: MessageKey }>> = {
   apply: { title: 'plans.apply', text: 'plans.applyText' },
   pause: { title: 'plans.pause', text: 'plans.pauseText' },
@@ -59,22 +70,18 @@ interface ChangeDialogProps {
 }
 
 function ChangeDialog({ plan, change, onClose }: ChangeDialogProps) {
-  const { t, tn, number } = useTranslation()
+  const { t } = useTranslation()
   // The plan that the user decided about, although the page is read again.
   const [seen] = useState(plan)
-  const { actions, target } = seen.counts
-  const removed = removals.reduce((sum, action) => sum + actions[action], 0)
-  const does = reconciliationActions.flatMap((action) =>
-    action === 'report' || actions[action] === 0 ? [] : [tn(doesTexts[action], actions[action])],
-  )
+  const { does, losing } = usePlanEffect(seen)
   const isApply = change === 'apply'
   const { title, text } = changeTexts[change]
   return (
     <ReasonDialog
       title={t(title)}
-      text={isApply ? `${does.join(' · ')}. ${t(text)}` : t(text)}
-      isHarmful={change === 'stop' || (isApply && removed > 0)}
-      {...(isApply && removed > 0 ? { warning: tn('plans.removes', removed, { of: number(target) }) } : {})}
+      text={isApply ? `${does} ${t(text)}` : t(text)}
+      isHarmful={change === 'stop' || (isApply && losing !== undefined)}
+      {...(isApply && losing !== undefined ? { warning: losing } : {})}
       changed={t('plans.changed')}
       send={(reason) => changePlan(seen, change, reason)}
       done={({ state }) => t('plans.isNow', { state: t(planLooks[state].text) })}

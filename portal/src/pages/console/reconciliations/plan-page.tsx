@@ -14,13 +14,14 @@ import { type Fact, Facts } from '../../../components/facts.tsx'
 import { Icon } from '../../../components/icon.tsx'
 import { usePolling } from '../../../components/live.ts'
 import { Preline } from '../../../components/preline.tsx'
+import { kindTexts } from '../../../components/row-texts.ts'
+import { Status } from '../../../components/status.tsx'
 import { ConsolePage } from '../console-page.tsx'
 import { Section } from '../section.tsx'
-import { PlanActions } from './plan-actions.tsx'
+import { PlanActions, usePlanEffect } from './plan-actions.tsx'
 import { rowLooks, underWay } from './plan-looks.ts'
 import { PlanRows } from './plan-rows.tsx'
 import { PlanStatus } from './plan-status.tsx'
-import { kindTexts } from './row-texts.ts'
 
 const route = getRouteApi('/console/plans/$id')
 
@@ -74,6 +75,7 @@ function Plan({ plan }: { readonly plan: ConsolePlanDetails }) {
   return (
     <Stack gap="lg">
       <Summary plan={plan} />
+      {plan.state === 'planned' && plan.rows.open > 0 && <Effect plan={plan} />}
       <PlanActions plan={plan} />
       <Section title={t('plans.rows')}>
         <PlanRows
@@ -150,6 +152,18 @@ function Summary({ plan }: { readonly plan: ConsolePlanDetails }) {
       )}
       <Applied plan={plan} />
       <Facts facts={facts.filter((fact) => fact !== undefined)} />
+    </Section>
+  )
+}
+
+/** What Apply will do, above its button. */
+function Effect({ plan }: { readonly plan: ConsolePlanDetails }) {
+  const { t } = useTranslation()
+  const { does, losing } = usePlanEffect(plan)
+  return (
+    <Section title={t('plans.effect')}>
+      <Text>{does}</Text>
+      {losing !== undefined && <Status tone="waiting" icon="warning" text={losing} />}
     </Section>
   )
 }

@@ -8,13 +8,13 @@ import { consolePath } from '../../../api/console.ts'
 import { useConfig } from '../../../app/config.tsx'
 import { useTranslation } from '../../../app/i18n.tsx'
 import { isolated } from '../../../app/isolated.ts'
+import { actionTexts, kindTexts } from '../../../components/row-texts.ts'
 import { Status } from '../../../components/status.tsx'
 import { type ConsoleColumn, ConsoleList } from '../console-list.tsx'
 import { FilterForm, filled } from '../filter-form.tsx'
 import { candidateName, DecideDialog } from './decide-dialog.tsx'
 import { rowLooks } from './plan-looks.ts'
 import { RowChange } from './row-change.tsx'
-import { actionTexts, kindTexts } from './row-texts.ts'
 
 export interface RowFilter {
   readonly kind?: string | undefined

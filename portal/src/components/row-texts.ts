@@ -1,5 +1,5 @@
 import type { DifferenceKind, ReconciliationAction } from '#features/reconciliation/contract/plan-words.ts'
-import type { CountedKey, MessageKey } from '../../../app/messages.ts'
+import type { CountedKey, MessageKey } from '../app/messages.ts'
 
 export const kindTexts: Readonly<Record<DifferenceKind, MessageKey>> = {
   missing: 'kind.missing',

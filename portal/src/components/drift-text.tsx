@@ -1,9 +1,9 @@
 import { Text } from '@mantine/core'
 import type { ConsoleReconciliation } from '#features/portal/contract/console-reconciliations.ts'
 import { differenceKinds } from '#features/reconciliation/contract/plan-words.ts'
-import { useTranslation } from '../../../app/i18n.tsx'
-import { Status } from '../../../components/status.tsx'
+import { useTranslation } from '../app/i18n.tsx'
 import { kindTexts } from './row-texts.ts'
+import { Status } from './status.tsx'
 
 /** What the last comparison found, and when; never more than that it compared. */
 export function DriftText({ drift, differsSince }: Pick<ConsoleReconciliation, 'drift' | 'differsSince'>) {
