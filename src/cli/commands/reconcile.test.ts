@@ -170,7 +170,7 @@ test('pause, resume and stop change a plan that is under way', async () => {
 test('link remembers a decision by the ids of the plan, and unlink forgets it', async () => {
   const { folder } = await planned()
   const known = await run(folder, 'link', 'chat', '=bob', 'bob')
-  expect(known).toMatchObject({ code: 0, errors: [], text: 'id of =bob has the account U1' })
+  expect(known).toMatchObject({ code: 0, errors: [], text: '=bob (id of =bob) has the account bob (U1)' })
   const given = await run(folder, 'link', 'chat', '77')
   expect(given.text).toBe('77 has no account')
   expect(given.errors.join()).toContain('No row of the last plan of chat has "77"')

@@ -323,7 +323,8 @@ async function link(
         `No row of the last plan of ${reconciliation} has "${name}", so it is stored as given: where a system has ids, it must be the id.`,
       )
     }
-    io.stdout(linkText(stored))
+    const account = stored.target === undefined ? undefined : named(target, stored.target)
+    io.stdout(linkText({ source: named(source, stored.source), target: account }))
     io.result({ reconciliation, ...stored, unknown })
   })
 }
@@ -356,6 +357,9 @@ async function links(values: ReconcileValues, [name = '']: readonly string[], io
     return io.list(found, { lines, noun: 'links' })
   })
 }
+
+const named = (given: string | undefined, id: string): string =>
+  given === undefined || given === id ? id : `${given} (${id})`
 
 const linkText = ({ source, target }: Pick<StoredLink, 'source' | 'target'>): string =>
   target === undefined ? `${source} has no account` : `${source} has the account ${target}`
