@@ -242,6 +242,16 @@ describe.each(possible)('drift in %s', (name, openTarget) => {
     expect(await target.stored()).toEqual(before)
   })
 
+  test('is not what a system seems to lack while it is away', async () => {
+    target.line.cut()
+    const away = await json('plan', 'chat')
+    expect(away).toMatchObject({ code: 1, body: { state: 'paused', rowsByState: { open: 0 } } })
+    target.line.mend()
+    await reconcile('resume', away.body.id)
+    const planned = await becomes(away.body.id, 'planned', 'stopped', 'failed')
+    expect(planned).toMatchObject({ state: 'planned', counts: { source: 7 }, rowsByState: { open: 0, reported: 0 } })
+  })
+
   /** People whose accounts differ, and people without one. */
   async function hire(prefix: string): Promise<{ readonly changed: string[]; readonly created: string[] }> {
     const named = (word: string) => Array.from({ length: 20 }, (_, i) => `${prefix}-${word}-${i}`)
