@@ -72,7 +72,16 @@ async function startPush(
   }
 }
 
-/** As docs/guides/push.md says: no groups, and the name as one attribute. */
+const changeInChat = `---
+apiVersion: openunison.tremolo.io/v1
+kind: Workflow
+metadata: { name: change-in-chat }
+spec:
+  label: Change an account of the chat
+  tasks: [{ taskType: provision, sync: true, target: chat, attributes: [active] }]
+`
+
+/** As docs/guides/push.md says: no groups, the name as one attribute, and changes of what GitLab changes. */
 const forGitLab = (chat: string): string =>
   [
     [/^ {4}- name: missingGroups\n.*\n/m, ''],
@@ -80,6 +89,8 @@ const forGitLab = (chat: string): string =>
     [/^ {4}- \{ name: name\.givenName.*\n/m, ''],
     [/^ {4}- \{ name: name\.familyName.*\n/m, ''],
     ['name: displayName, source', 'name: name.formatted, source'],
+    ['  workflows:\n', '  workflows:\n    change: change-in-chat\n'],
+    [/$/, changeInChat],
     [/^ {4}# The second rule[\s\S]*? {4}- attribute: externalId\n/m, '    - login\n'],
   ].reduce((text, [from = '', to = '']) => {
     const changed = text.replace(from, String(to))
@@ -205,13 +216,21 @@ test('to gitlab, people are pushed without groups, and what it accepts later', a
   await becomes(() => active(push)['ann'], false)
   await people.patch(`/Users/${ann}`, [{ op: 'replace', path: 'active', value: true }])
   await becomes(() => active(push)['ann'], true)
-  // GitLab accepts a name with a new user only, so none of the others waits for the row that fails.
   await people.patch(`/Users/${ann}`, [{ op: 'replace', path: 'displayName', value: 'Ann Lee' }])
   await people.delete(`/Users/${bea}`)
   await becomes(() => active(push)['bea'], false)
   await push.create('cyd')
   await becomes(() => active(push), { ann: true, bea: false, cyd: true })
-  expect(application.users().get('ann')).toMatchObject({ name: { formatted: 'ANN' } })
+  // GitLab accepts a name with a new user only. The difference stays, and keeps no one from leaving.
+  const reconcile = (...args: string[]) => runCommand(['reconcile', ...args, '--data', push.dataFolder])
+  const plan = /^plan +(\S+)$/m.exec((await reconcile('plan', 'chat')).stdout)?.[1] ?? ''
+  expect((await reconcile('rows', plan)).stdout).toContain('name.formatted: "ANN" → "Ann Lee"')
+  await reconcile('apply', plan, '--reason', 'try it')
+  const rows = (await reconcile('rows', plan)).stdout
+  expect(rows).toContain('change, failed')
+  expect(rows).toContain('The run completed, but the account still differs')
+  await people.patch(`/Users/${ann}`, [{ op: 'replace', path: 'active', value: false }])
+  await becomes(() => active(push)['ann'], false)
   const { received } = application
   expect(received.filter(({ status }) => status >= 400 && status !== 404)).toEqual([])
   expect(received.filter(({ path }) => path.startsWith('/Groups'))).toEqual([])
