@@ -23,7 +23,7 @@ export function DriftText({ drift, differsSince }: Pick<ConsoleReconciliation, '
       <Text size="sm">{[`${t('drift.agree')} ${number(drift.agree)}`, ...found].join(' · ')}</Text>
       <Text size="sm" c="dimmed" title={dateTime(drift.at)}>
         {t('drift.compared', { when: relative(drift.at) })}
-        {differsSince !== undefined && ` · ${t('drift.since', { when: relative(differsSince) })}`}
+        {differsSince !== undefined && ` · ${t('drift.since', { when: dateTime(differsSince) })}`}
       </Text>
     </>
   )
