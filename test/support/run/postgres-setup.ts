@@ -9,7 +9,7 @@ declare module 'vitest' {
   }
 }
 
-const startMillis = 60_000
+const startMillis = 180_000
 
 /**
  * Vitest's global setup: one PostgreSQL for the whole run, in a temporary folder, removed at the end. If none can be
