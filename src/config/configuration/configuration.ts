@@ -212,8 +212,8 @@ export interface InsertConfig extends Placed {
 /** A workflow with its tasks. */
 export interface WorkflowConfig extends Placed {
   readonly label: string
-  /** The label of its runs, with places such as `$name$` for their parameters. */
-  readonly runLabel?: string
+  /** What the label of a run says besides, with places such as `$name$` for its parameters. */
+  readonly runDetails?: string
   readonly description: string
   readonly inList: boolean
   readonly orgId: string | undefined

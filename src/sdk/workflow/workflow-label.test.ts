@@ -17,6 +17,23 @@ test('only the label of a dynamic workflow has places', () => {
   expect(filledLabel({ label: 'Join $group$', dynamic: {} })).toBe('Join [group]')
 })
 
+test('the label of a run also says what it is about, if the workflow has such details', async () => {
+  const label = await runLabels([{ id: '1', workflow: 'remove' }], {
+    workflowOf: () => ({ label: 'Removal', runDetails: '$name$ ($target$)' }),
+    parametersOf: async () =>
+      new Map([
+        [
+          '1',
+          new Map([
+            ['name', '$target$'],
+            ['target', 'people'],
+          ]),
+        ],
+      ]),
+  })
+  expect(label({ id: '1', workflow: 'remove' })).toBe('Removal: $target$ (people)')
+})
+
 test('parameters are read for runs of dynamic workflows alone', async () => {
   const asked: string[] = []
   const label = await runLabels(

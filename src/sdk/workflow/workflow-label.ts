@@ -5,8 +5,8 @@ import type { RunHead } from './run-head.ts'
 interface WorkflowLabel {
   readonly label: string
   readonly dynamic?: unknown
-  /** The label of its runs, with places for their parameters. */
-  readonly runLabel?: string | undefined
+  /** What the label of a run says besides, with places for its parameters. */
+  readonly runDetails?: string | undefined
 }
 
 /** The text parameters of a request. */
@@ -44,14 +44,15 @@ export async function runLabels(
 ): Promise<(run: LabelledRun) => string> {
   const templates = runs.filter(({ workflow: name }) => {
     const workflow = workflowOf(name)
-    return workflow?.dynamic !== undefined || workflow?.runLabel !== undefined
+    return workflow?.dynamic !== undefined || workflow?.runDetails !== undefined
   })
   const parameters = templates.length === 0 ? undefined : await parametersOf(templates.map(({ id }) => id))
   return ({ id, workflow: name }) => {
     const workflow = workflowOf(name)
     if (workflow === undefined) return name
-    const { runLabel } = workflow
     const given = parameters?.get(id)
-    return runLabel === undefined ? filledLabel(workflow, given) : readableTemplate(runLabel, given)
+    const label = filledLabel(workflow, given)
+    const { runDetails } = workflow
+    return runDetails === undefined ? label : `${label}: ${readableTemplate(runDetails, given)}`
   }
 }

@@ -8,7 +8,7 @@ export const removalWorkflow = 'gatehouse-revoke-access'
 export const removalParameters = { target: 'accessTarget', kind: 'accessKind', name: 'accessName' } as const
 
 /** Says what is removed: the group, or the login of an account as a whole, and the target. */
-const runLabel = `Removal of access: $${removalParameters.name}$ ($${removalParameters.target}$)`
+const runDetails = `$${removalParameters.name}$ ($${removalParameters.target}$)`
 
 const source = `apiVersion: openunison.tremolo.io/v1
 kind: Workflow
@@ -37,6 +37,6 @@ export function withRemovalWorkflow<C extends Pick<Configuration, 'workflows' | 
   const hash = createHash('sha256').update(source).digest('base64url')
   const restored = configuration.restoreWorkflow({ name: removalWorkflow, hash, source })
   if ('problems' in restored) throw new Error(`${removalWorkflow}: ${restored.problems.join('; ')}`)
-  const config = { ...restored.config, runLabel }
+  const config = { ...restored.config, runDetails }
   return { ...configuration, workflows: new Map([...configuration.workflows, [removalWorkflow, config]]) }
 }

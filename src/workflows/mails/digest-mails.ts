@@ -38,7 +38,7 @@ interface DigestParts {
   readonly pages: PortalLinks | undefined
   readonly texts: ConfiguredTexts | undefined
   readonly log: Logger
-  workflowOf(name: string): Pick<WorkflowConfig, 'label' | 'dynamic'> | undefined
+  workflowOf(name: string): Pick<WorkflowConfig, 'label' | 'dynamic' | 'runDetails'> | undefined
 }
 
 /** How many readers are looked up at once, and the most entries of a section that a mail shows. */

@@ -33,7 +33,7 @@ interface OutcomeParts {
   readonly pages: PortalLinks | undefined
   readonly choices: Pick<MailChoices, 'isMailedNow' | 'settingsOf'>
   readonly texts?: ConfiguredTexts | undefined
-  workflowOf(name: string): Pick<WorkflowConfig, 'label' | 'dynamic'> | undefined
+  workflowOf(name: string): Pick<WorkflowConfig, 'label' | 'dynamic' | 'runDetails'> | undefined
 }
 
 interface Outcome {

@@ -54,8 +54,8 @@ export interface PortalWorkflow {
   readonly description: string
   /** Undefined for one of every org. */
   readonly org: string | undefined
-  /** The label of its runs, if it has places for their parameters. */
-  readonly runLabel?: string | undefined
+  /** What the label of a run says besides, with places for its parameters. */
+  readonly runDetails?: string | undefined
   /** Only listed workflows may be requested. */
   readonly inList: boolean
   /** Who answers questions about it. */
@@ -137,11 +137,11 @@ export class Portal {
       spec,
     }))
     this.workflows = Array.from(workflows.values(), (workflow): PortalWorkflow => {
-      const { name, label, runLabel, description, orgId, inList, owner, accessEnds, dynamic } = workflow
+      const { name, label, runDetails, description, orgId, inList, owner, accessEnds, dynamic } = workflow
       return {
         name,
         label,
-        runLabel,
+        runDetails,
         description,
         org: orgId,
         inList,
