@@ -62,6 +62,10 @@ describe.skipIf(!hasChromium())('the expiry date at check-out', () => {
     await ada.goto('/portal')
     await ada.getByRole('link', { name: 'Your access to project-share expires in 5 days' }).click()
     await ada.getByText(/Until .*23:59/).waitFor()
+    await ada.getByRole('link', { name: /^Extend: / }).click()
+    await ada.getByText(/23:59; choose a later time/).waitFor()
+    await ada.getByRole('button', { name: '1 day more' }).click()
+    expect(await ada.getByLabel('Expiry date').inputValue()).toBe(`${inDays(6)}T23:59`)
     expect([complaints, hers]).toEqual([[], []])
   })
 

@@ -122,10 +122,35 @@ describe.skipIf(!hasChromium())('the portal', () => {
     await dialog.getByRole('textbox').fill('Not needed')
     await expectAccessible(page, 'the dialog that cancels')
     await dialog.getByRole('button', { name: 'Cancel request' }).click()
-    await page.getByText('Cancelled by Joan Clarke').waitFor()
+    const alert = page.getByRole('alert').filter({ hasText: 'Cancelled by Joan Clarke' })
+    await alert.getByText('If you still need this, request it again.').waitFor()
     await dialog.waitFor({ state: 'hidden' })
-    await page.getByText('Not needed').waitFor()
+    await page.getByRole('region', { name: 'Timeline' }).getByText('Not needed').waitFor()
     expect(await page.getByRole('button', { name: 'Cancel this request' }).count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
+  test('a request that an administrator stopped says so, and what to do', async () => {
+    const { page, complaints } = await visit('/portal', 'joan')
+    await heading(page, 'Welcome')
+    await askForVault(page, 'To be stopped')
+    await follow(page, 'My requests')
+    await page.getByRole('link', { name: 'Access to the vault' }).first().click()
+    await page.getByText(/^Waiting for approval/).waitFor()
+    const { page: linus } = await visit('/portal', 'linus')
+    await linus.evaluate(`(async () => {
+      const { runs } = await (await fetch('/portal/main/admin/runs?state=waiting&subject=joan')).json()
+      const run = runs.find(({ reason }) => reason === 'To be stopped')
+      const headers = { 'content-type': 'application/json', 'x-requested-with': 'test' }
+      await fetch('/portal/main/admin/runs/' + run.id + '/cancel', {
+        method: 'POST', headers, body: JSON.stringify({ fence: run.fence, reason: 'No budget' }),
+      })
+    })()`)
+    const alert = page.getByRole('alert').filter({ hasText: 'Stopped by an administrator, Linus Pauling' })
+    await alert.getByText('No budget').waitFor()
+    await alert.getByText('If you still need this, request it again.').waitFor()
+    await page.getByRole('region', { name: 'Timeline' }).getByText('Stopped by Linus Pauling').waitFor()
+    await expectAccessible(page, 'a request that was stopped')
     expect(complaints).toEqual([])
   })
 

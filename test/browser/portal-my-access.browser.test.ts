@@ -60,6 +60,15 @@ describe.skipIf(!hasChromium())('my access', () => {
     await ended.getByRole('link', { name: 'Request again: vault' }).waitFor()
     await expectAccessible(page, 'access that ended')
 
+    await ended.getByRole('link', { name: 'Access to the vault' }).click()
+    await heading(page, 'Access to the vault')
+    await page.getByText(/^Access given back .*\(.*\)$/).waitFor()
+    await follow(page, 'My requests')
+    await page.getByText(/ · Access given back /).waitFor()
+    await page.getByText('Removal of access: vault (people)').waitFor()
+    await follow(page, 'My access')
+    await ended.waitFor()
+
     await page.setViewportSize({ width: 390, height: 844 })
     await expect.poll(() => isTooWide(page)).toBe(false)
     await picture(page, 'my-access-phone')

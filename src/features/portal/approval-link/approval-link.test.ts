@@ -205,9 +205,9 @@ describe('opening a link', () => {
   test('shows the expiry date, and a registration without a login', async () => {
     const approval = { run: { accessEnds: new Date('2026-02-01T23:59:59Z'), requester: 'Anonymous' } }
     const { page } = await call('GET', await tokenFor(), { approval })
-    expect(page).toContain('<dt>Expiry date</dt><dd>February 1, 2026 at 11:59 PM UTC</dd>')
+    expect(page).toContain('<dt>Requested until</dt><dd>February 1, 2026 at 11:59 PM UTC</dd>')
     expect(page).toContain('<dd>a visitor who registered without signing in</dd>')
-    expect((await call('GET', await tokenFor())).page).not.toContain('Expiry date')
+    expect((await call('GET', await tokenFor())).page).not.toContain('Requested until')
   })
 
   test('shows which decision it makes', async () => {
