@@ -31,6 +31,7 @@ import { openDatabase } from '#server/open-database.ts'
 import type { Operations } from '#server/operations.ts'
 import { applyConfiguration, RunningConfiguration, startConfiguration, usable } from '#server/reload.ts'
 import { SystemReport } from '#server/system-report.ts'
+import { TenantFollower } from '#server/tenant-follower.ts'
 import type { openTracing } from '#server/tracing/open-tracing.ts'
 import { readTracingOptions } from '#server/tracing/tracing-options.ts'
 import { defaultRetries } from '#workflows/runs/retry-policy.ts'
@@ -115,7 +116,7 @@ const clock = systemClock
 async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gateway, 'close'>> {
   const { log, dataFolder, sharing } = options
   const source = scope.own(options.source)
-  const first = await loadFirst(source, options)
+  const written = await loadFirst(source, options)
   if (options.tls !== undefined) protectGivenKey(options.tls.keyFile, { log })
   const metrics = createMetrics()
   const replica = processName()
@@ -123,6 +124,8 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
   const addresses = await reserveAddresses(options, scope)
   const { storage, wakeUp } = await openDatabase({ ...options, meter: metrics.database.transaction }, scope)
   const parts: ProcessParts = { options, scope, metrics, replica, storage }
+  const tenants = scope.own(new TenantFollower({ store: storage.tenants, stored: source.stored, log }))
+  const first = (await tenants.read()) ? await loadFirst(source, options) : written
   const audit = openAuditCopies(parts)
   const loads = new ConfigurationReport(first, clock)
   const system = scope.own(await SystemReport.start({ replica, storage, dataFolder, clock, log }))
@@ -162,6 +165,7 @@ async function start(options: GatewayOptions, scope: Scope): Promise<Omit<Gatewa
     wakeFollowers,
   })
   scope.own(changes.watch())
+  tenants.follow(() => changes.reload())
   scope.defer(() => {
     listeners.startShutdown()
     services.events.drain()

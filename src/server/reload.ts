@@ -3,6 +3,7 @@ import { NotCreated } from '#config/configuration/create-at.ts'
 import { formatIssue } from '#config/context/located-issue.ts'
 import type { LoadResult } from '#config/load/load.ts'
 import { causeText, type FoundObject, lostObjects, objectKey, servedCount, titleOf } from '#config/load/set-aside.ts'
+import { isStored } from '#config/sources/stored-objects.ts'
 import type { LoadOutcome } from '#config/watch/configuration-source.ts'
 import type { Awaitable } from '#kernel/awaitable.ts'
 import type { Logger } from '#kernel/logger.ts'
@@ -126,7 +127,9 @@ interface StartOptions extends UseOptions {
 export function usable(loaded: LoadResult, { strict, served }: UseOptions): Configuration {
   const { configuration, issues, found } = loaded
   const errors = issues.filter(({ level }) => level === 'error').map(formatIssue)
-  if (configuration === undefined || (strict && errors.length > 0)) {
+  // What operators add must not stop a start.
+  const isStrict = strict && issues.some(({ level, file }) => level === 'error' && !isStored(file))
+  if (configuration === undefined || isStrict) {
     const count = errors.length === 1 ? 'an error' : `${errors.length} errors`
     const rule = configuration === undefined ? '' : ', which --strict does not allow'
     throw new ConfigurationRefused(issues.map(formatIssue), `the configuration has ${count}${rule}`, loaded)

@@ -415,6 +415,11 @@ describe('the documents of the APIs', () => {
       'tokens',
       'scim-tokens',
     ]
+    const newToken = { client: 'okta', name: 'default', expiresInDays: 30 }
+    const created = await administrator('POST', '/admin/scim-tokens', newToken)
+    expect([created.status, (await administrator('POST', '/admin/scim-tokens', newToken)).status]).toEqual([201, 409])
+    const revoked = await administrator('POST', `/admin/scim-tokens/${created.body.id}/revoke`, { reason: 'It leaked' })
+    expect(revoked.body.state).toBe('revoked')
     for (const path of [...pages, 'reconciliations', 'reconciliations/mirror']) {
       expect([path, (await administrator('GET', `/admin/${path}`)).status]).toEqual([path, 200])
     }
@@ -444,6 +449,17 @@ describe('the documents of the APIs', () => {
     expect((await mirror('GET', '/links')).body.links).toHaveLength(1)
     const [{ source }] = (await mirror('GET', '/links')).body.links
     expect((await mirror('POST', '/links/remove', { source, reason: 'a person' })).body).toEqual({ removed: true })
+    const tenant = await administrator('POST', '/admin/scim-tenants', { name: 'acme' })
+    expect([tenant.status, (await administrator('GET', '/admin/scim-tenants')).body.tenants.length]).toEqual([201, 1])
+    const changeTenant = (change: string, version: number) =>
+      administrator('POST', `/admin/scim-tenants/acme/${change}`, { version, reason: 'a reason' })
+    expect((await changeTenant('disable', 1)).body.state).toBe('disabled')
+    expect((await changeTenant('enable', 1)).status).toBe(412)
+    expect((await changeTenant('enable', 2)).status).toBe(200)
+    expect((await changeTenant('remove', 3)).status).toBe(409)
+    expect((await administrator('GET', '/admin/scim-tenants/acme')).body).toMatchObject({ users: 0, groups: 0 })
+    expect((await changeTenant('disable', 3)).status).toBe(200)
+    expect((await changeTenant('remove', 4)).body).toEqual({ revokedTokens: 0 })
     expect((await administrator('POST', '/admin/audit/verification')).status).toBe(202)
     const explained = { method: 'GET', url: 'http://127.0.0.1:8080/nothing', login: 'ada' }
     expect((await administrator('POST', '/admin/configuration/explain', explained)).body.allowed).toBe(false)

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
+import { fillTemplate } from '#kernel/text/fill-template.ts'
 import { authoritiesOf, renewWebhookTls } from '#protocols/admission/webhook-tls.ts'
 import { quoted } from './folder-commands.ts'
 import type { GatewayPlan } from './plan.ts'
@@ -14,7 +15,6 @@ import {
   targetSetup,
   workflowsYaml,
 } from './target.ts'
-import { fillTemplate } from './template.ts'
 
 interface NewFile {
   readonly text: string

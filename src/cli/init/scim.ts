@@ -4,8 +4,10 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type CommandOutput, commandName, defineCommand, WrongUsage } from '#cli/command-line/command-line.ts'
 import { outputOption } from '#cli/command-line/options.ts'
+import { scimGatewayYaml } from '#features/scim/tenants/scim-gateway-yaml.ts'
+import { defaultTenantPath, tenantNameProblem } from '#features/scim/tenants/tenant.ts'
+import { fillTemplate } from '#kernel/text/fill-template.ts'
 import { folderCommands, quoted } from './folder-commands.ts'
-import { fillTemplate } from './template.ts'
 
 /** What to enter in a product, so that it calls the gateway. */
 interface ScimClientSetup {
@@ -112,7 +114,7 @@ export type ScimClientName = keyof typeof scimClientSetups
 export const scimClientNames = Object.keys(scimClientSetups) as ScimClientName[]
 
 const scimPath = ({ client, tenant }: Pick<TemplateValues, 'client' | 'tenant'>): string =>
-  tenant === undefined ? `/scim/${client}` : `/tenants/${tenant}/scim`
+  tenant === undefined ? `/scim/${client}` : defaultTenantPath(tenant)
 
 /** The Secret of the token or its hash. */
 const tokenSecret = (client: ScimClientName) => ({ name: `scim-${client}`, key: 'token' }) as const
@@ -120,12 +122,8 @@ const tokenSecret = (client: ScimClientName) => ({ name: `scim-${client}`, key: 
 /** A name in file names, addresses and objects. */
 function readTenant(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
-  if (!/^[a-z][a-z0-9-]{0,40}$/.test(text)) {
-    throw new WrongUsage('--tenant must be up to 41 lower-case letters, digits and dashes, and begin with a letter')
-  }
-  if (scimClientNames.some((client) => client === text)) {
-    throw new WrongUsage(`--tenant cannot be ${text}, which is the name of a client. Choose another name`)
-  }
+  const problem = tenantNameProblem(text)
+  if (problem !== undefined) throw new WrongUsage(`--tenant ${problem}`)
   return text
 }
 
@@ -318,17 +316,24 @@ export function scimClientYaml({ client, tenant, host, origin }: TemplateValues)
   const { title }: ScimClientSetup = scimClientSetups[client]
   const name = tenant ?? client
   const NAME = name.toUpperCase().replaceAll('-', '_')
-  return fillTemplate(new URL('./templates/scim-client.yaml', import.meta.url), {
+  const path = scimPath({ client, tenant })
+  const head = fillTemplate(new URL('./templates/scim-client.yaml', import.meta.url), {
     client,
-    name,
     NAME,
     title,
     host,
     origin,
-    path: scimPath({ client, tenant }),
-    profile: client === 'generic' ? 'tolerant' : client,
+    path,
     ...(tenant === undefined ? fileTokens(name, NAME) : databaseTokens(name)),
   })
+  const gateway = scimGatewayYaml({
+    name,
+    host: `#[${NAME}_HOST]`,
+    path,
+    profile: client === 'generic' ? 'tolerant' : client,
+    tokens: tenant === undefined ? 'secret' : 'database',
+  })
+  return `${head}---\n${gateway}`
 }
 
 const fileTokens = (name: string, NAME: string) => ({
@@ -338,18 +343,9 @@ const fileTokens = (name: string, NAME: string) => ({
     '# new one there, enter it in the client, and then remove the old line. Without that file, the tokens are in the key token of the Secret',
     `# scim-${name} in the cluster, or in the environment variable SCIM_${NAME}_TOKEN.`,
   ],
-  mechanism: 'auth.BearerToken',
-  caller: 'userName',
-  directory: [],
-  secret: ['secretParams:', '  - name: token', `    secretName: scim-${name}`, '    secretKey: token'],
 })
 
 const databaseTokens = (name: string) => ({
   option: ` --tenant ${name}`,
   tokens: [`# Its tokens are in the database: gatehouse scim token create --client ${name}`],
-  mechanism: 'auth.ScimToken',
-  caller: 'client',
-  // Users of tenants are not found by the logins and rules of others.
-  directory: ['inDirectory: false'],
-  secret: ['secretParams: []'],
 })

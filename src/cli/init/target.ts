@@ -1,5 +1,5 @@
+import { fillTemplate } from '#kernel/text/fill-template.ts'
 import type { ScimClientName } from './scim.ts'
-import { fillTemplate } from './template.ts'
 
 export const targetKinds = ['none', 'sql', 'ldap', 'scim', 'kubernetes', 'webhook'] as const
 export type TargetKind = (typeof targetKinds)[number]

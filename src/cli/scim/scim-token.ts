@@ -10,10 +10,10 @@ import {
 import { withDatabase } from '#cli/command-line/installation.ts'
 import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { type ClientToken, newTokenText, tokenState } from '#features/scim/tokens/client-token.ts'
+import { tokenAudit } from '#features/scim/tokens/token-audit.ts'
 import { systemClock } from '#kernel/clock.ts'
 import { newId } from '#kernel/ids.ts'
 import { addSpan, isEmptySpan, parseTimeSpan, spanMillis } from '#kernel/time.ts'
-import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 
 const options = {
   client: { value: 'CLIENT', about: 'Uid of the client that gets the token' },
@@ -58,7 +58,9 @@ only. All changes are in the audit.`,
 
 async function create(values: TokenValues, _: readonly string[], io: CommandOutput): Promise<void> {
   const token = newToken(values)
-  await withDatabase(values, async ({ clientTokens }) => clientTokens.add(token, [auditRow(values, 'add', token)]))
+  await withDatabase(values, async ({ clientTokens }) =>
+    clientTokens.add(token, [tokenAudit('add', token, { requestor: token.createdBy })]),
+  )
   print(token, io)
 }
 
@@ -67,14 +69,22 @@ async function rotate(values: TokenValues, _: readonly string[], io: CommandOutp
   const overlap = parseTimeSpan(values.overlap)
   const millis = overlap && spanMillis(systemClock(), overlap)
   if (millis === undefined) throw new WrongUsage('--overlap must be a time span such as 24h or 7d')
-  const rows = [auditRow(values, 'replace', token)]
+  const rows = [tokenAudit('replace', token, { requestor: token.createdBy })]
   await withDatabase(values, async ({ clientTokens }) => clientTokens.rotate(token, millis, rows))
   print(token, io)
 }
 
 function newToken(values: TokenValues) {
   const client = required(values.client, 'client')
-  return { id: newId(), client, name: values.name, text: newTokenText(), expires: readExpiry(values.expires) }
+  const createdBy = operatorName(values.by)
+  return {
+    id: newId(),
+    client,
+    name: values.name,
+    text: newTokenText(),
+    createdBy,
+    expires: readExpiry(values.expires),
+  }
 }
 
 function readExpiry(text: string): Date | undefined {
@@ -115,31 +125,12 @@ function tokenLine(token: ClientToken, now: Date): string {
 
 async function revoke(values: TokenValues, _: readonly string[], io: CommandOutput): Promise<void> {
   const token = { id: newId(), client: required(values.client, 'client'), name: values.name }
-  const row = auditRow(values, 'delete', token)
+  const requestor = operatorName(values.by)
+  const row = tokenAudit('delete', token, { requestor })
   const revoked = await withDatabase(values, async ({ clientTokens }) =>
-    clientTokens.revoke(token.client, token.name, [row]),
+    clientTokens.revoke(token.client, token.name, requestor, [row]),
   )
   if (revoked === 0) throw new Error(`"${token.client}" has no token "${token.name}" that can be used`)
   io.stdout(`Revoked ${revoked === 1 ? 'the token' : `${revoked} tokens`} "${token.name}" of "${token.client}"`)
   io.result({ client: token.client, name: token.name, revoked })
-}
-
-/** The token has no secret in it: client and name only. */
-function auditRow(
-  { by }: TokenValues,
-  action: AuditEntry['action'],
-  { id, client, name }: { readonly id: string; readonly client: string; readonly name: string },
-): AuditEntry {
-  return {
-    id: newId(),
-    time: systemClock(),
-    requestor: operatorName(by),
-    subject: client,
-    workflow: { id, name: 'scim token' },
-    target: 'gatehouse',
-    kind: 'entry',
-    action,
-    attribute: 'scimToken',
-    value: name,
-  }
 }

@@ -2,6 +2,7 @@ import type { UrlConfig } from '#config/configuration/configuration.ts'
 import type { ConfigDocument } from '#config/context/config-document.ts'
 import type { Draft, Reference, UrlClaim } from '#config/context/draft.ts'
 import type { ParsedObject } from '#config/sources/parse.ts'
+import { isStored } from '#config/sources/stored-objects.ts'
 import type { Issues, Path } from '#kernel/issues.ts'
 import { defaultNotifier, isDefaultNotifier } from '#sdk/notifier/notifier.ts'
 import type { PreparedTask } from '#sdk/workflow/workflow-task.ts'
@@ -27,7 +28,8 @@ export function checkDuplicates(objects: readonly ParsedObject[], { rivals }: Dr
 /** No two URLs may have the same host and path, since only one of them could answer. */
 export function checkClaims({ claims, rivals }: Draft, issues: Issues): void {
   const first = new Map<string, UrlClaim>()
-  for (const claim of claims) {
+  const [ofDatabase, written] = [claims.filter(ofStored), claims.filter((claim) => !ofStored(claim))]
+  for (const claim of [...written, ...ofDatabase]) {
     for (const [i, host] of claim.hosts.entries()) {
       const path = claim.regex ? claim.uri : claim.uri.replace(/\/$/, '')
       const key = JSON.stringify([host, claim.regex, path])
@@ -38,10 +40,14 @@ export function checkClaims({ claims, rivals }: Draft, issues: Issues): void {
       }
       const message = `${host} ${claim.uri} is already claimed (${earlier.document.at(earlier.path)})`
       issues.for(claim.document).error([...claim.path, 'hosts', i], message)
-      rivals.push({ first: earlier.part ?? earlier.document, later: claim.part ?? claim.document })
+      // What operators add never takes away what is written.
+      if (!ofStored(claim))
+        rivals.push({ first: earlier.part ?? earlier.document, later: claim.part ?? claim.document })
     }
   }
 }
+
+const ofStored = ({ document }: UrlClaim): boolean => isStored(document.file)
 
 /** A webhook has no address of a user, and a mail server no channel. */
 export function checkNotifiers({ notifiers }: Draft, references: readonly Reference[], issues: Issues): void {

@@ -30,6 +30,7 @@ import { type Environment, Substitution, urlName } from '#config/context/substit
 import { readDirectory, type Sources } from '#config/sources/folder-documents.ts'
 import { type OpenUnisonValues, openUnisonKind, readOpenUnisonValues } from '#config/sources/openunison-values.ts'
 import { holdsValues, mayHoldValues, noKind, type ParsedFiles, parseFiles } from '#config/sources/parse.ts'
+import { type KnownObjects, type StoredObjects, withStored } from '#config/sources/stored-objects.ts'
 import { buildSts } from '#config/sts/build-sts.ts'
 import { Dn } from '#identity/dn.ts'
 import { isLoopbackHost } from '#kernel/address.ts'
@@ -76,6 +77,8 @@ export interface LoadOptions {
   readonly ownPlaces?: OwnPlaces | undefined
   /** Gets every value of a secret or of the environment that the configuration uses. */
   readonly secretValues?: SecretValues
+  /** Objects of the database, which only a server knows. */
+  readonly stored?: KnownObjects
 }
 
 export interface LoadResult {
@@ -131,7 +134,8 @@ export async function loadConfiguration(options: LoadOptions): Promise<LoadResul
 export function buildConfiguration(sources: Sources, options: LoadOptions): LoadResult {
   const issues = new Issues()
   const unread = reportUnread(sources, issues)
-  const parsed = parseFiles(sources.files, issues)
+  const stored = options.stored?.list ?? []
+  const parsed = withStored(parseFiles(sources.files, issues), stored, issues)
   const files = withBuiltIn({ ...parsed, unread: [...parsed.unread, ...unread] }, sources.files, issues)
   const folder = resolve(options.folder)
   const hidden = new HiddenValues(options.secretValues ?? new SecretValues())
@@ -170,7 +174,7 @@ export function buildConfiguration(sources: Sources, options: LoadOptions): Load
   const isIgnored = (issue: Issue, i: number): boolean =>
     ignored.some((one) => i >= one.since && issue.document === one.document && within(issue.path, one.path))
   const reserved = reservedApplications(sources, substitution, options.catalog)
-  const hash = hashOf(sources, substitution.used, secrets.used, state.files.used)
+  const hash = hashOf(sources, stored, substitution.used, secrets.used, state.files.used)
   const conclusion = new Conclusion({
     state,
     files,
@@ -582,9 +586,14 @@ function withPublicUrl(values: ReadonlyMap<string, string>, listenUrl: string | 
   return merged
 }
 
-function hashOf(sources: Sources, ...used: readonly ReadonlyMap<string, string>[]): string {
+function hashOf(
+  sources: Sources,
+  stored: readonly StoredObjects[],
+  ...used: readonly ReadonlyMap<string, string>[]
+): string {
   const sorted = (map: ReadonlyMap<string, string>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
-  const files = [...sources.files, ...(sources.reserved ?? [])].map(({ name, text }) => [name, text])
+  const ofDatabase = stored.flatMap((one) => one.files.map(({ file }) => file))
+  const files = [...sources.files, ...(sources.reserved ?? []), ...ofDatabase].map(({ name, text }) => [name, text])
   const content = [files, sources.problems, ...[sources.keys, ...used].map(sorted)]
   return createHash('sha256').update(JSON.stringify(content)).digest('base64url')
 }

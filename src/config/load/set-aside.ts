@@ -2,6 +2,7 @@ import { FixedPlace, type PartPlace, type Place } from '#config/context/config-d
 import { absence, type Reference } from '#config/context/draft.ts'
 import type { HiddenValues } from '#config/context/hidden-values.ts'
 import { inOneLine, pathText, plainLine } from '#config/context/located-issue.ts'
+import { isStored } from '#config/sources/stored-objects.ts'
 import type { Issue } from '#kernel/issues.ts'
 
 /** Why an object is not served: the object that all of it goes back to, which may be itself. */
@@ -126,7 +127,8 @@ export function lostObjects(served: readonly FoundObject[], next: readonly Found
   const kept = new Map(next.map((object) => [objectKey(object), object]))
   const unread = next.filter(({ name, cause }) => name === undefined && cause !== undefined).map(({ file }) => file)
   return served.filter((object) => {
-    if (object.cause !== undefined) return false
+    // An object of the configuration wins over one of the database.
+    if (object.cause !== undefined || isStored(object.file)) return false
     const found = kept.get(objectKey(object))
     if (found !== undefined) return found.cause !== undefined
     // The kind may be misspelled now.

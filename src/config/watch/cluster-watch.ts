@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { SecretSource } from '#config/context/secrets.ts'
 import { buildConfiguration, type LoadOptions, type LoadResult } from '#config/load/load.ts'
 import { readKeys, type SourceProblem, type Sources } from '#config/sources/folder-documents.ts'
+import type { KnownObjects } from '#config/sources/stored-objects.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { buildScoped, type Scope } from '#kernel/scope.ts'
 import { hideSecrets, SecretValues } from '#kernel/secret-values.ts'
@@ -59,8 +60,10 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Kub
   const secretsFolder = resolve(options.secretsFolder ?? join(folder, 'secrets'))
   const secretValues = new SecretValues()
   scope.defer(hideSecrets(secretValues))
+  const stored: KnownObjects = { list: [] }
   const loading: LoadOptions = {
     folder,
+    stored,
     secretValues,
     secretsFolder,
     clusterSecrets: secretObjects.lookUp,
@@ -86,11 +89,12 @@ async function open(options: KubernetesSourceOptions, scope: Scope): Promise<Kub
   statuses.mayWrite = () => leadership.isLeader
 
   const secrets = new SecretSource(secretsFolder, environment, secretValues, secretObjects.lookUp)
-  return new KubernetesSource({ folder, secrets, loading, heard, secretObjects, statuses, leadership, scope })
+  return new KubernetesSource({ folder, stored, secrets, loading, heard, secretObjects, statuses, leadership, scope })
 }
 
 interface SourceParts {
   readonly folder: string
+  readonly stored: KnownObjects
   readonly secrets: SecretSource
   readonly loading: LoadOptions
   readonly heard: HeardObjects
@@ -103,6 +107,7 @@ interface SourceParts {
 
 class KubernetesSource implements ConfigurationSource {
   readonly folder: string
+  readonly stored: KnownObjects
   readonly secrets: SecretSource
   readonly #parts: SourceParts
   #isWatching = false
@@ -110,6 +115,7 @@ class KubernetesSource implements ConfigurationSource {
 
   constructor(parts: SourceParts) {
     this.folder = parts.folder
+    this.stored = parts.stored
     this.secrets = parts.secrets
     this.#parts = parts
   }

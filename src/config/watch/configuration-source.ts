@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { SecretSource } from '#config/context/secrets.ts'
 import { type LoadOptions, type LoadResult, loadConfiguration } from '#config/load/load.ts'
+import type { KnownObjects } from '#config/sources/stored-objects.ts'
 import { hideSecrets, SecretValues } from '#kernel/secret-values.ts'
 import { type ConfigWatch, watchConfiguration } from './folder-watch.ts'
 
@@ -20,6 +21,8 @@ export interface ConfigurationSource {
   readonly folder: string
   /** For keys that are looked up while the gateway runs. */
   readonly secrets: SecretSource
+  /** Objects of the database, which every later load has too. */
+  readonly stored: KnownObjects
   /** Reads everything again. Throws if the source can't be reached, never for its content. */
   load(): Promise<LoadResult>
   watch(listener: SourceListener): ConfigWatch
@@ -40,9 +43,11 @@ export function folderSource({ config, secretsFolder, ...options }: SourceOption
   const places = { folder, secretsFolder: resolve(secretsFolder ?? join(folder, 'secrets')) }
   const secretValues = new SecretValues()
   const showAgain = hideSecrets(secretValues)
-  const loading: LoadOptions = { ...options, ...places, secretValues }
+  const stored: KnownObjects = { list: [] }
+  const loading: LoadOptions = { ...options, ...places, secretValues, stored }
   return {
     folder,
+    stored,
     secrets: new SecretSource(places.secretsFolder, options.environment, secretValues),
     load: () => loadConfiguration(loading),
     watch: (listener) => watchConfiguration({ ...loading, ...listener }),

@@ -1,5 +1,5 @@
 import type { AuditReader } from '#audit/audit-reader.ts'
-import type { ReconciliationConfig } from '#config/configuration/configuration.ts'
+import type { ReconciliationConfig, UrlConfig } from '#config/configuration/configuration.ts'
 import type { AccountHost } from '#features/account/host.ts'
 import type { IssuerHost } from '#features/issuer/host.ts'
 import type { ConfigurationAccess } from '#features/portal/access/configuration-access.ts'
@@ -12,7 +12,8 @@ import type { RegistrationHost } from '#features/registration/host.ts'
 import type { RegistrationForm } from '#features/registration/service/offered-form.ts'
 import type { Reports } from '#features/reports/report-endpoint.ts'
 import type { ScimHost } from '#features/scim/host.ts'
-import type { ClientTokens } from '#features/scim/tokens/client-tokens.ts'
+import type { TenantStore } from '#features/scim/tenants/tenant-store.ts'
+import type { ClientTokenStore } from '#features/scim/tokens/client-token-store.ts'
 import type { StsHost } from '#features/sts/host.ts'
 import type { TokenReport } from '#features/sts/service/token-report.ts'
 import type { ListenToSessions } from '#requests/sessions/session-listener.ts'
@@ -25,7 +26,12 @@ import type { ReadTargets } from '#workflows/targets/target-status.ts'
 import type { ReadStatistics } from './statistics/statistics-query.ts'
 
 /** What the filters of the portal use beside what every filter may use. */
-export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, StsHost, Pick<ScimHost, 'journals'> {
+export interface PortalHost
+  extends AccountHost,
+    IssuerHost,
+    RegistrationHost,
+    StsHost,
+    Pick<ScimHost, 'journals' | 'openUserDirectory'> {
   readonly runChanges: ListenToRuns
   readonly approvals: ApprovalDesk
   /** The workflows of the configuration, for administrators. */
@@ -33,7 +39,12 @@ export interface PortalHost extends AccountHost, IssuerHost, RegistrationHost, S
   /** The request parameters that a workflow and those it calls accept; undefined for an unknown workflow. */
   workflowParameters(name: string): ReadonlySet<string> | undefined
   readonly grants: OwnGrants
-  readonly clientTokens: Pick<ClientTokens, 'list'>
+  readonly scimClients: {
+    readonly tokens: Pick<ClientTokenStore, 'list' | 'get' | 'add' | 'revokeById'>
+    readonly tenants: Pick<TenantStore, 'list' | 'get' | 'add' | 'setDisabled' | 'remove'>
+    /** Of the configuration, with those of the tenants. */
+    readonly urls: readonly Pick<UrlConfig, 'hosts' | 'uri' | 'pattern'>[]
+  }
   readonly sessionChanges: ListenToSessions
   /** What a portal shows: orgs, links, reports, workflows. */
   readonly portal: Portal

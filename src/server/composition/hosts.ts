@@ -82,6 +82,7 @@ export interface HostServices extends PasswordServices {
   readonly openUserDirectory: GatewayHost['openUserDirectory']
   readonly journals: Journals
   readonly clientTokens: ClientTokens
+  readonly scimClients: Omit<GatewayHost['scimClients'], 'urls'>
   readonly runChanges: RunChanges
   readonly sessionChanges: SessionChanges
   readonly events: EventStreams
@@ -135,6 +136,7 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     openUserDirectory: services.openUserDirectory,
     journals: services.journals,
     clientTokens: services.clientTokens,
+    scimClients: { ...services.scimClients, urls: configuration.applications.flatMap(({ urls }) => urls) },
     readStatistics: createStatistics(services.statistics, services.journals),
     audit: services.auditReader,
     reconciliations: {

@@ -116,6 +116,7 @@ const sharedStores = (storage: Storage) => ({
   portal: storage.portal,
   notifications: storage.notifications,
   statistics: storage.statistics,
+  scimClients: { tokens: storage.clientTokens, tenants: storage.tenants },
   openUserDirectory: async (options: Parameters<Storage['userDirectory']>[0]) => storage.userDirectory(options),
 })
 

@@ -18,6 +18,7 @@ import { RegistrationStore } from '#features/registration/service/registration-s
 import { ReportStore } from '#features/reports/store/report-store.ts'
 import { EventStore } from '#features/scim/events/event-store.ts'
 import { JournalStore } from '#features/scim/journal/journal-store.ts'
+import { TenantStore } from '#features/scim/tenants/tenant-store.ts'
 import { ClientTokenStore } from '#features/scim/tokens/client-token-store.ts'
 import type { UserDirectory, UserDirectoryOptions } from '#identity/user-directory.ts'
 import type { Clock } from '#kernel/clock.ts'
@@ -85,6 +86,7 @@ export function openStorage({ url, dataFolder, clock, log, wake, auditKeys, migr
     logins: new LoginStore(client),
     loginFailures: new LoginFailureStore(client),
     clientTokens: new ClientTokenStore(client),
+    tenants: new TenantStore(client),
     rateLimits: client.dialect === 'postgres' ? new RateLimitStore(client) : new MemoryRateLimits(clock),
     audit: new AuditStore(client, seal),
     auditSinks: new AuditSinkStore(client),

@@ -101,8 +101,12 @@ const others = `
     values ('r1', 1, 1, 'join:1', 'provision', 'Provision', 1, 2, 'done');
   insert into delegations (id, login, login_key, deputy, deputy_key, starts, ends)
     values ('d1', 'Grace', 'grace', 'Ada', 'ada', 1, 9000000000000);
-  insert into scim_tokens (id, client, name, hash, created, expires, revoked, last_used)
-    values ('t1', 'okta', 'default', 'hash of t1', 1, 9000000000000, null, 2), ('t2', 'okta', 'default', 'hash of t2', 1, null, 3, null);
+  insert into scim_tokens (id, client, name, hash, created, created_by, expires, revoked, revoked_by, last_used)
+    values ('t1', 'okta', 'default', 'hash of t1', 1, 'Grace', 9000000000000, null, null, 2),
+      ('t2', 'okta', 'default', 'hash of t2', 1, null, null, 3, 'Grace', null);
+  insert into scim_tenants (name, host, path, profile, version, created, created_by, disabled, disabled_by)
+    values ('acme', 'idm.example.com', '/tenants/acme/scim', 'okta', 2, 1, 'Grace', 3, 'Ada'),
+      ('zenith', 'idm.example.com', '/scim/zenith', 'tolerant', 1, 2, 'Grace', null, null);
   insert into portal_marks (login_key, list, kind, name, at) values ('ada', 'favorites', 'url', 'vault', 3);
   insert into notification_settings (user_key, choices, language, digest) values ('ada', '{"opened":["daily",1,null]}', 'de', 1);
   insert into digest_entries (user_key, entry, at) values ('ada', 'approval a1', 4);

@@ -58,6 +58,8 @@ export interface FakeHostOptions {
   readonly authorize?: (subject: Subject, rules: readonly Rule[]) => RuleDecision
   readonly readJournal?: Journals['list']
   readonly clientTokens?: GatewayHost['clientTokens']
+  readonly scimClients?: GatewayHost['scimClients']
+  readonly openUserDirectory?: GatewayHost['openUserDirectory']
   readonly readStatistics?: ReadStatistics
   readonly runChanges?: ListenToRuns
   readonly sessionChanges?: ListenToSessions
@@ -139,6 +141,11 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
     secondFactors: options.secondFactors ?? absentStore('second factors'),
     registrations: options.registrations ?? absentStore('registrations'),
     clientTokens: options.clientTokens ?? absentStore('tokens of SCIM clients'),
+    scimClients: options.scimClients ?? {
+      tokens: absentStore('tokens of SCIM clients'),
+      tenants: absentStore('tenants'),
+      urls: [],
+    },
     passwords: noPasswords,
     approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),
     grants: fakeService<OwnGrants>('grants', {
@@ -171,11 +178,13 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       secretKeys: async () => options.secretKeys ?? missing('secret keys'),
     },
     authorize: async (subject, rules) => options.authorize?.(subject, rules) ?? { allowed: false, verdicts: [] },
-    openUserDirectory: async ({ name }) => {
-      const directory = directories.get(name) ?? memoryUserDirectory(name)
-      directories.set(name, directory)
-      return directory
-    },
+    openUserDirectory:
+      options.openUserDirectory ??
+      (async ({ name }) => {
+        const directory = directories.get(name) ?? memoryUserDirectory(name)
+        directories.set(name, directory)
+        return directory
+      }),
     journals: {
       open: () => ({ add: () => {}, close: async () => {} }),
       list: options.readJournal ?? (async () => missing('journal to read')),

@@ -152,11 +152,27 @@ create table scim_tokens (
   name text collate "C" not null,
   hash text collate "C" not null unique,
   created bigint not null,
+  created_by text collate "C",
   expires bigint,
   revoked bigint,
+  revoked_by text collate "C",
   last_used bigint
 );
 create index scim_tokens_by_client on scim_tokens (client, name);
+
+-- A SCIM gateway with users of its own, which an operator has added. Its client in `scim_tokens` has its name.
+create table scim_tenants (
+  name text collate "C" primary key,
+  host text collate "C" not null,
+  path text collate "C" not null,
+  profile text collate "C" not null,
+  version integer not null,
+  created bigint not null,
+  created_by text collate "C" not null,
+  disabled bigint,
+  disabled_by text collate "C",
+  unique (host, path)
+);
 
 -- A second factor of an identity. `owner_name` is the login with which it was last used, for administrators. `data` is
 -- encrypted; `counter` rejects codes that were used.

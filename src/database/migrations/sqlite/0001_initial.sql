@@ -145,11 +145,27 @@ create table scim_tokens (
   name text not null,
   hash text not null unique,
   created integer not null,
+  created_by text,
   expires integer,
   revoked integer,
+  revoked_by text,
   last_used integer
 ) strict, without rowid;
 create index scim_tokens_by_client on scim_tokens (client, name);
+
+-- A SCIM gateway with users of its own, which an operator has added. Its client in `scim_tokens` has its name.
+create table scim_tenants (
+  name text primary key,
+  host text not null,
+  path text not null,
+  profile text not null,
+  version integer not null,
+  created integer not null,
+  created_by text not null,
+  disabled integer,
+  disabled_by text,
+  unique (host, path)
+) strict, without rowid;
 
 -- A second factor of an identity. `owner_name` is the login with which it was last used, for administrators. `data` is
 -- encrypted; `counter` rejects codes that were used.

@@ -13,6 +13,7 @@ import { personChangeOperations } from './person-changes.ts'
 import { planOperations } from './plan-changes.ts'
 import { reconciliationOperations } from './reconciliations.ts'
 import { scimOperations } from './scim.ts'
+import { tenantOperations } from './scim-tenants.ts'
 import { statisticsOperations } from './statistics.ts'
 import { systemOperations } from './system.ts'
 import { systemOfPersonOperations } from './systems-of-person.ts'
@@ -30,6 +31,7 @@ export const consoleOperations = {
   ...auditOperations,
   ...configurationOperations,
   ...scimOperations,
+  ...tenantOperations,
   ...systemOperations,
   ...tokenOperations,
   ...peopleOperations,

@@ -1,5 +1,8 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { JournalQuery, StoredJournalEntry } from '#features/scim/journal/journal-entry.ts'
+import { temporaryFolder } from '#testing/databases/databases.ts'
+import { openStores } from '#testing/databases/stores.ts'
 import { openMain, someone } from '#testing/modules/main-fixture.ts'
 
 const admin = someone('root', ['people', 'admins'])
@@ -60,34 +63,69 @@ test('an export has every page', async () => {
   ])
 })
 
-test('tokens of clients are shown with their state, and never their text', async () => {
-  const token = { id: 't1', client: 'okta', name: 'default', created: new Date(now - 5) }
+const operator = someone('root', ['people', 'admins', 'operators'])
+
+/** The console over the tokens of a real database. */
+async function openTokens() {
+  const { one, two } = await openStores(`sqlite:${join(temporaryFolder(), 'gatehouse.db')}`)
   const { send } = await openMain({
-    params: { administrators: 'filter;(groups=admins)' },
-    now: () => now,
-    clientTokens: {
-      list: async () => [
-        { ...token, expires: new Date(now + 1000), lastUsed: new Date(now) },
-        { ...token, id: 't2' },
-      ],
-      verify: async () => undefined,
-    },
+    params: { administrators: 'filter;(groups=admins)', operators: 'filter;(groups=operators)' },
+    now: Date.now,
+    scimClients: { tokens: one.clientTokens, tenants: one.tenants, urls: [] },
   })
-  const { body } = await send('GET', '/admin/scim-tokens', undefined, admin)
-  const shown = { client: 'okta', name: 'default', created: '2030-01-01T23:59:59.995Z' }
-  expect(body).toEqual({
-    tokens: [
-      {
-        ...shown,
-        id: 't1',
-        state: 'expiring',
-        expires: '2030-01-02T00:00:01.000Z',
-        lastUsed: '2030-01-02T00:00:00.000Z',
-      },
-      { ...shown, id: 't2', state: 'valid' },
-    ],
+  return { one, two, send }
+}
+
+test('a token is created, shown once, listed with its state and revoked', async () => {
+  const { one, two, send } = await openTokens()
+  const wanted = { client: 'okta', name: 'default', expiresInDays: 10 }
+  const { status, body: created } = await send('POST', '/admin/scim-tokens', wanted, operator)
+  expect([status, created]).toEqual([201, expect.objectContaining({ state: 'expiring', createdBy: 'root' })])
+  expect(await two.clientTokens.find(created.text)).toMatchObject({ client: 'okta', createdBy: 'root' })
+  const list = async (query = '') => (await send('GET', `/admin/scim-tokens${query}`, undefined, admin)).body.tokens
+  expect(await list('?client=okta')).toMatchObject([{ id: created.id, state: 'expiring' }])
+  expect(await list('?client=entra')).toEqual([])
+  expect(JSON.stringify(await list())).not.toContain(created.text)
+  const revoke = () => send('POST', `/admin/scim-tokens/${created.id}/revoke`, { reason: 'It leaked' }, operator)
+  expect((await revoke()).body).toMatchObject({ state: 'revoked', revokedBy: 'root' })
+  expect(await two.clientTokens.find(created.text)).toBeUndefined()
+  await expect(revoke()).rejects.toMatchObject({ code: 'CONFLICT' })
+  const { rows } = await one.audit.list({ limit: 5 })
+  expect(rows).toMatchObject([
+    { action: 'delete', subject: 'okta', value: 'default', requestor: 'root', reason: 'It leaked' },
+    { action: 'add', subject: 'okta', value: 'default', requestor: 'root' },
+  ])
+  expect(JSON.stringify(rows)).not.toContain(created.text)
+})
+
+test('tokens are changed by operators only, and with names that can be used', async () => {
+  const { one, send } = await openTokens()
+  const create = (body: object, as = operator) => send('POST', '/admin/scim-tokens', body, as)
+  const wanted = { client: 'okta', name: 'default' }
+  const { body } = await create(wanted)
+  expect(body).toMatchObject({ state: 'valid' })
+  await expect(create(wanted)).rejects.toMatchObject({ code: 'CONFLICT' })
+  for (const wrong of [
+    { client: '../okta', name: 'a' },
+    { client: 'okta', name: 'a b' },
+    { client: 'okta', name: 'a', expiresInDays: 0 },
+    { client: 'okta', name: 'a', text: 'mine' },
+    { client: 'okta' },
+  ]) {
+    await expect(create(wrong)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+  }
+  await expect(create({ ...wanted, name: 'other' }, admin)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  const revoke = (id: string, as = operator) =>
+    send('POST', `/admin/scim-tokens/${id}/revoke`, { reason: 'It leaked' }, as)
+  await expect(revoke(body.id, admin)).rejects.toMatchObject({ code: 'ACCESS_DENIED' })
+  await expect(send('POST', `/admin/scim-tokens/${body.id}/revoke`, {}, operator)).rejects.toMatchObject({
+    code: 'BAD_REQUEST',
   })
+  for (const id of ['nothing', '%00', 'x'.repeat(500)]) {
+    await expect(revoke(id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  }
   await expect(send('GET', '/admin/scim-tokens', undefined, someone('ada', ['people']))).rejects.toMatchObject({
     code: 'ACCESS_DENIED',
   })
+  expect(await one.clientTokens.list()).toMatchObject([{ name: 'default' }])
 })

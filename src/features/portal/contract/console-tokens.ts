@@ -49,8 +49,10 @@ export const scimToken = z.object({
   name: z.string(),
   state: z.enum(['valid', 'expiring', 'expired', 'revoked']),
   created: z.string(),
+  createdBy: z.string().describe('The login of the operator.').optional(),
   expires: z.string().describe('Never, if absent.').optional(),
   revoked: z.string().optional(),
+  revokedBy: z.string().optional(),
   lastUsed: z.string().describe('Up to a minute before the latest use; absent before the first.').optional(),
 })
 export type ScimTokenView = Wire<typeof scimToken>
@@ -58,3 +60,39 @@ export type ScimTokenView = Wire<typeof scimToken>
 /** GET admin/scim-tokens: by client and name, at most 1,000. */
 export const scimTokens = z.object({ tokens: z.array(scimToken) })
 export type ScimTokensView = Wire<typeof scimTokens>
+
+/** POST admin/scim-tokens. */
+export const createdScimToken = scimToken.extend({
+  text: z.string().describe('What the client sends. It is not stored, so no later answer has it.'),
+})
+export type CreatedScimToken = Wire<typeof createdScimToken>
+
+/** A SCIM gateway with users of its own, which an operator has added. */
+export const scimTenant = z.object({
+  name: z.string().describe('Also the client that its tokens belong to.'),
+  host: z.string(),
+  path: z.string(),
+  address: z.string().describe('What to enter in the identity provider.'),
+  profile: z.string().describe('The client whose habits the gateway follows.'),
+  state: z
+    .enum(['starting', 'served', 'disabled', 'refused'])
+    .describe('In the configuration of the gateway that answers; other gateways follow within seconds.'),
+  problem: z.string().describe('Why it is not served.').optional(),
+  version: z.int(),
+  created: z.string(),
+  createdBy: z.string().describe('The login of the operator.'),
+  disabled: z.string().describe('Since when no caller may pass.').optional(),
+  disabledBy: z.string().optional(),
+})
+export type ScimTenantView = Wire<typeof scimTenant>
+
+/** GET admin/scim-tenants?q=&after=&limit=&format=: by name. */
+export const scimTenants = z.object({ tenants: z.array(scimTenant), next: z.string().optional() })
+
+/** GET admin/scim-tenants/{name}. */
+export const scimTenantDetails = scimTenant.extend({ users: z.int(), groups: z.int() })
+export type ScimTenantDetails = Wire<typeof scimTenantDetails>
+
+/** POST admin/scim-tenants/{name}/remove. */
+export const removedScimTenant = z.object({ revokedTokens: z.int() })
+export type RemovedScimTenant = Wire<typeof removedScimTenant>

@@ -5,6 +5,8 @@ import { explainSchema } from '#features/portal/console/configuration.ts'
 import { consoleOperations } from '#features/portal/console/console.ts'
 import { endSessionsSchema, personChangeSchema } from '#features/portal/console/person-changes.ts'
 import { planChangeSchema, planRequestSchema } from '#features/portal/console/plan-changes.ts'
+import { newTokenSchema, tokenChangeSchema } from '#features/portal/console/scim.ts'
+import { newTenantSchema, tenantChangeSchema } from '#features/portal/console/scim-tenants.ts'
 import * as consoleApprovals from '#features/portal/contract/console-approvals.ts'
 import * as audit from '#features/portal/contract/console-audit.ts'
 import * as configuration from '#features/portal/contract/console-configuration.ts'
@@ -134,6 +136,10 @@ export const mainApi = new ServedApi<MainApiParts>({
     EndPersonSessions: endSessionsSchema,
     PersonChange: personChangeSchema,
     Reassignment: reassignSchema,
+    NewScimToken: newTokenSchema,
+    ScimTokenChange: tokenChangeSchema,
+    NewScimTenant: newTenantSchema,
+    ScimTenantChange: tenantChangeSchema,
     PlanRequest: planRequestSchema,
     PlanChange: planChangeSchema,
     AccountDecision: linkSchema,

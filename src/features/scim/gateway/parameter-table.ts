@@ -1,3 +1,4 @@
+import { type ClientName, clientNames } from '#features/scim/contract/client-names.ts'
 import { Dn } from '#identity/dn.ts'
 import { parseTrustedUrl } from '#kernel/address.ts'
 import { sourceTypes } from '#sdk/mapper/mapping.ts'
@@ -47,10 +48,7 @@ export const clientProfiles = {
   /** For Slack's SCIM API, which has `email` in filters. */
   slack: { ...tolerant, aliases: new Map([['email', 'emails']]) },
   strict: { ...tolerant, groupPatch: 'resource', rehire: 'refuse', strict: true },
-} as const satisfies Record<string, ClientProfile>
-
-type ClientName = keyof typeof clientProfiles
-export const clientNames = Object.keys(clientProfiles) as ClientName[]
+} as const satisfies Record<ClientName, ClientProfile>
 
 const source = (about: string) => text({ about, requirement: 'for each listed' })
 const sourceType = choice(sourceTypes, {

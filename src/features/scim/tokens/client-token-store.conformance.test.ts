@@ -12,6 +12,7 @@ const token = (name = 'default', expires?: Date, client = 'okta') => ({
   client,
   name,
   text: newTokenText(),
+  createdBy: 'Grace',
   expires,
 })
 const row = (action: AuditEntry['action']): AuditEntry => ({
@@ -104,14 +105,29 @@ onEachDatabase('tokens of SCIM clients', (freshUrl) => {
     const [first, second] = [token(), token()]
     await one.clientTokens.add(first)
     await one.clientTokens.rotate(second, hour)
-    expect(await one.clientTokens.revoke('entra', 'default', [row('delete')])).toBe(0)
-    expect(await one.clientTokens.revoke('okta', 'default', [row('delete')])).toBe(2)
-    expect(await one.clientTokens.revoke('okta', 'default', [row('delete')])).toBe(0)
+    expect(await one.clientTokens.revoke('entra', 'default', 'Grace', [row('delete')])).toBe(0)
+    expect(await one.clientTokens.revoke('okta', 'default', 'Grace', [row('delete')])).toBe(2)
+    expect(await one.clientTokens.revoke('okta', 'default', 'Grace', [row('delete')])).toBe(0)
     for (const { text } of [first, second]) expect(await two.clientTokens.find(text)).toBeUndefined()
-    expect((await two.clientTokens.list()).every(({ revoked }) => revoked !== undefined)).toBe(true)
+    expect((await two.clientTokens.list()).every(({ revoked, revokedBy }) => revoked && revokedBy === 'Grace')).toBe(
+      true,
+    )
     expect((await one.audit.list({ limit: 5 })).rows).toHaveLength(1)
     // A rotation that comes after a revocation does not bring a client back.
     await expect(two.clientTokens.rotate(token(), hour)).rejects.toThrow('has no token')
+  })
+
+  test('are revoked one by one', async () => {
+    const { one, two } = await openStores(await freshUrl())
+    const [first, second] = [token(), token('other')]
+    for (const given of [first, second]) await one.clientTokens.add(given)
+    expect(await one.clientTokens.revokeById(first.id, 'Ada', [row('delete')])).toBe(true)
+    expect(await two.clientTokens.revokeById(first.id, 'Eve', [row('delete')])).toBe(false)
+    expect(await two.clientTokens.get(first.id)).toMatchObject({ revokedBy: 'Ada', createdBy: 'Grace' })
+    expect(await two.clientTokens.find(first.text)).toBeUndefined()
+    expect(await two.clientTokens.find(second.text)).toMatchObject({ name: 'other' })
+    expect((await one.audit.list({ limit: 5 })).rows).toHaveLength(1)
+    for (const id of ['nothing', 'a\0', '\ud800']) expect(await one.clientTokens.get(id)).toBeUndefined()
   })
 
   test('note a use at most once a minute', async () => {
@@ -137,7 +153,7 @@ onEachDatabase('tokens of SCIM clients', (freshUrl) => {
       ['revoked', inMillis(hour)],
     ] as const)
       await one.clientTokens.add(token(name, expires))
-    await one.clientTokens.revoke('okta', 'revoked')
+    await one.clientTokens.revoke('okta', 'revoked', 'Grace')
     expect(await one.clientTokens.expiring()).toBe(1)
   })
 

@@ -20,14 +20,17 @@ interface TokenRow {
   readonly client: string
   readonly name: string
   readonly created: number
+  readonly createdBy: string | null
   readonly expires: number | null
   readonly revoked: number | null
+  readonly revokedBy: string | null
   readonly lastUsed: number | null
 }
 
 /** What a new token is made of. `text` is not stored. */
 export interface NewClientToken extends Pick<ClientToken, 'id' | 'client' | 'name'> {
   readonly text: string
+  readonly createdBy: string
   readonly expires?: Date | undefined
 }
 
@@ -43,7 +46,7 @@ export class ClientTokenStore {
   async add(token: NewClientToken, audit: readonly AuditEntry[] = []): Promise<void> {
     checkNames(token)
     await this.#client.transaction(async (tx) => {
-      const usable = await this.#usableOf(tx, token.client)
+      const usable = await usableOf(tx, token.client)
       if (usable.some(({ name }) => name === token.name)) {
         throw refused(
           'CONFLICT',
@@ -63,7 +66,7 @@ export class ClientTokenStore {
     checkNames(token)
     await this.#client.transaction(async (tx) => {
       const { client, name } = token
-      const usable = await this.#usableOf(tx, client)
+      const usable = await usableOf(tx, client)
       if (!usable.some((one) => one.name === name)) throw refused('NOT_FOUND', `"${client}" has no token "${name}".`)
       await limitExpiry.run(tx, { client, name, overlap: overlapMillis })
       await this.#insert(tx, token, usable.length)
@@ -71,33 +74,37 @@ export class ClientTokenStore {
     })
   }
 
-  async #usableOf(tx: DatabaseTransaction, client: string): Promise<readonly TokenRow[]> {
-    // Requests for tokens of one client wait for each other, also while it has none.
-    await lockClient.all(tx, { client: client.toLowerCase() })
-    const other = await findSimilar.first(tx, { client, folded: client.toLowerCase() })
-    if (other !== undefined) {
-      const text = `There is a client "${other.client}", and names that differ in letter case only are not distinguished.`
-      throw refused('CONFLICT', `${text} Use that name, or choose another one.`)
-    }
-    return await findUsable.all(tx, { client })
-  }
-
   async #insert(tx: DatabaseTransaction, { text, expires, ...token }: NewClientToken, usable: number): Promise<void> {
     if (usable >= mostOfClient) {
       throw refused('CONFLICT', `"${token.client}" has ${usable} tokens, and ${mostOfClient} is the most. Revoke some.`)
     }
+    assertStorable('createdBy', token.createdBy)
     const row = { ...token, hash: secretHash(text), expires: expires?.getTime() ?? null }
     if ((await insert.run(tx, row)) === 0) throw refused('BAD_REQUEST', 'A token must expire in the future.')
   }
 
   /** Revokes the tokens of that name that can be used, and returns how many. From then on no process finds them. */
-  async revoke(client: string, name: string, audit: readonly AuditEntry[] = []): Promise<number> {
+  async revoke(client: string, name: string, by: string, audit: readonly AuditEntry[] = []): Promise<number> {
     if (!isStorable(client) || !isStorable(name)) return 0
     return await this.#client.transaction(async (tx) => {
-      const revoked = await revoke.run(tx, { client, name })
+      const revoked = await revoke.run(tx, { client, name, by })
       if (revoked > 0) await appendAudit(tx, audit)
       return revoked
     })
+  }
+
+  /** Revokes one token, and returns whether it could be used until now. */
+  async revokeById(id: string, by: string, audit: readonly AuditEntry[] = []): Promise<boolean> {
+    return await this.#client.transaction(async (tx) => {
+      const revoked = await revokeById.run(tx, { id, by })
+      if (revoked > 0) await appendAudit(tx, audit)
+      return revoked > 0
+    })
+  }
+
+  async get(id: string): Promise<ClientToken | undefined> {
+    const row = isStorable(id) ? await getById.first(this.#client, { id }) : undefined
+    return row && fromRow(row)
   }
 
   /** The token with this text, if it can be used now. */
@@ -128,6 +135,25 @@ export class ClientTokenStore {
   }
 }
 
+async function usableOf(tx: DatabaseTransaction, client: string): Promise<readonly TokenRow[]> {
+  // Requests for tokens of one client wait for each other, also while it has none.
+  await lockClient.all(tx, { client: client.toLowerCase() })
+  const other = await findSimilar.first(tx, { client, folded: client.toLowerCase() })
+  if (other !== undefined) {
+    const text = `There is a client "${other.client}", and names that differ in letter case only are not distinguished.`
+    throw refused('CONFLICT', `${text} Use that name, or choose another one.`)
+  }
+  return await findUsable.all(tx, { client })
+}
+
+/** How many tokens of the client can be used. It gets no other until the transaction ends. */
+export const lockTokens = async (tx: DatabaseTransaction, client: string): Promise<number> =>
+  (await usableOf(tx, client)).length
+
+/** Revokes all tokens of the client that can be used, and returns how many. */
+export const revokeTokens = (tx: DatabaseTransaction, client: string, by: string): Promise<number> =>
+  Promise.resolve(revokeAll.run(tx, { client, by }))
+
 function checkNames({ id, client, name }: NewClientToken): void {
   assertStorable('id', id)
   for (const [what, value] of [
@@ -142,17 +168,19 @@ function checkNames({ id, client, name }: NewClientToken): void {
 const refused = (code: 'BAD_REQUEST' | 'CONFLICT' | 'NOT_FOUND', text: string): GatewayError =>
   new GatewayError(code, text, { publicText: text })
 
-function fromRow({ created, expires, revoked, lastUsed, ...same }: TokenRow): ClientToken {
+function fromRow({ created, createdBy, expires, revoked, revokedBy, lastUsed, ...same }: TokenRow): ClientToken {
   return {
     ...same,
     created: new Date(created),
+    ...(createdBy === null ? {} : { createdBy }),
+    ...(revokedBy === null ? {} : { revokedBy }),
     ...(expires === null ? {} : { expires: new Date(expires) }),
     ...(revoked === null ? {} : { revoked: new Date(revoked) }),
     ...(lastUsed === null ? {} : { lastUsed: new Date(lastUsed) }),
   }
 }
 
-const stored = ['id', 'client', 'name', 'created', 'expires', 'revoked', 'lastUsed'] as const
+const stored = ['id', 'client', 'name', 'created', 'createdBy', 'expires', 'revoked', 'revokedBy', 'lastUsed'] as const
 
 /** Distinguishes locks on clients from other advisory locks. */
 const clientLock = 41
@@ -177,10 +205,11 @@ const insert = statement<{
   client: string
   name: string
   hash: string
+  createdBy: string
   expires: number | null
 }>(
-  (on) => `insert into scim_tokens (id, client, name, hash, created, expires)
-   select :id, :client, :name, :hash, ${on.now}, cast(:expires as bigint)
+  (on) => `insert into scim_tokens (id, client, name, hash, created, created_by, expires)
+   select :id, :client, :name, :hash, ${on.now}, :createdBy, cast(:expires as bigint)
    where cast(:expires as bigint) is null or cast(:expires as bigint) > ${on.now}`,
 )
 const limitExpiry = statement<{ client: string; name: string; overlap: number }>(
@@ -188,9 +217,17 @@ const limitExpiry = statement<{ client: string; name: string; overlap: number }>
    where client = :client and name = :name and ${isUsable(on.now)}
      and (expires is null or expires > ${on.now} + cast(:overlap as bigint))`,
 )
-const revoke = statement<{ client: string; name: string }>(
-  (on) => `update scim_tokens set revoked = ${on.now} where client = :client and name = :name and ${isUsable(on.now)}`,
+const revoke = statement<{ client: string; name: string; by: string }>(
+  (on) => `update scim_tokens set revoked = ${on.now}, revoked_by = :by
+   where client = :client and name = :name and ${isUsable(on.now)}`,
 )
+const revokeById = statement<{ id: string; by: string }>(
+  (on) => `update scim_tokens set revoked = ${on.now}, revoked_by = :by where id = :id and ${isUsable(on.now)}`,
+)
+const revokeAll = statement<{ client: string; by: string }>(
+  (on) => `update scim_tokens set revoked = ${on.now}, revoked_by = :by where client = :client and ${isUsable(on.now)}`,
+)
+const getById = statement<{ id: string }, TokenRow>(`select ${columns(stored)} from scim_tokens where id = :id`)
 const findByHash = statement<{ hash: string }, TokenRow>(
   (on) => `select ${columns(stored)} from scim_tokens where hash = :hash and ${isUsable(on.now)}`,
 )

@@ -8,9 +8,12 @@ export interface ClientToken {
   /** One for each token of a client that can be used; a rotated token and its successor share it. */
   readonly name: string
   readonly created: Date
+  /** The login of the operator. */
+  readonly createdBy?: string
   /** Never, if absent. */
   readonly expires?: Date
   readonly revoked?: Date
+  readonly revokedBy?: string
   /** Up to a minute before the latest use; absent before the first. */
   readonly lastUsed?: Date
 }

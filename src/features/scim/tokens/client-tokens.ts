@@ -11,7 +11,7 @@ const rememberedTokens = 10_000
 
 /** The tokens of SCIM clients, as this process knows them. */
 export class ClientTokens {
-  readonly #store: Pick<ClientTokenStore, 'find' | 'use' | 'list'>
+  readonly #store: Pick<ClientTokenStore, 'find' | 'use'>
   readonly #clock: Clock
   readonly #log: Logger
   /** By hash; undefined: no such token. */
@@ -20,7 +20,7 @@ export class ClientTokens {
   /** When this process noted the last use, by id. */
   readonly #noted = new BoundedCache<number>(rememberedTokens)
 
-  constructor(store: Pick<ClientTokenStore, 'find' | 'use' | 'list'>, clock: Clock, log: Logger) {
+  constructor(store: Pick<ClientTokenStore, 'find' | 'use'>, clock: Clock, log: Logger) {
     this.#store = store
     this.#clock = clock
     this.#log = log
@@ -37,11 +37,6 @@ export class ClientTokens {
     if (token === undefined || (token.expires !== undefined && token.expires.getTime() <= now)) return undefined
     this.#note(token.id, now)
     return token
-  }
-
-  /** All of them, for administrators. */
-  list(): Promise<readonly ClientToken[]> {
-    return this.#store.list()
   }
 
   /** Requests with one token, of which many may come at once, are one question to the database. */

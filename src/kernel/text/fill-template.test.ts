@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases/databases.ts'
-import { fillTemplate } from './template.ts'
+import { fillTemplate } from './fill-template.ts'
 
 function template(text: string): URL {
   const file = join(temporaryFolder(), 'template.yaml')
