@@ -17,6 +17,7 @@ export const consolePages: readonly ConsoleEntry[] = [
   { to: '/console/runs', title: 'page.runs', icon: 'list' },
   { to: '/console/approvals', title: 'page.openApprovals', icon: 'check' },
   { to: '/console/scim', title: 'dashboard.journal', icon: 'list' },
+  { to: '/console/scim-clients', title: 'page.scimClients', icon: 'token' },
   { to: '/console/tokens', title: 'tokens.title', icon: 'token' },
   { to: '/console/audit', title: 'audit.title', icon: 'search' },
   { to: '/console/configuration', title: 'configuration.title', icon: 'folder' },

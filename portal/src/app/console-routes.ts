@@ -26,6 +26,19 @@ const consoleScim = createRoute({
   component: page(() => import('../pages/console/scim/scim-page.tsx'), 'ScimPage'),
 })
 
+const scimClients = createRoute({
+  getParentRoute: () => root,
+  path: '/console/scim-clients',
+  validateSearch: words('q'),
+  component: page(() => import('../pages/console/scim/scim-clients-page.tsx'), 'ScimClientsPage'),
+})
+
+const scimTenant = createRoute({
+  getParentRoute: () => root,
+  path: '/console/scim-clients/$name',
+  component: page(() => import('../pages/console/scim/tenant-page.tsx'), 'TenantPage'),
+})
+
 const consoleTokens = createRoute({
   getParentRoute: () => root,
   path: '/console/tokens',
@@ -138,6 +151,8 @@ export const consoleRoutes = [
   consoleAudit,
   consoleSystem,
   consoleScim,
+  scimClients,
+  scimTenant,
   consoleTokens,
   consoleConfiguration,
   people,

@@ -11,7 +11,6 @@ import { CallDetails, errorOf } from '../../../components/scim-call-details.tsx'
 import { ConsoleList } from '../console-list.tsx'
 import { ConsolePage } from '../console-page.tsx'
 import { FilterForm, filled } from '../filter-form.tsx'
-import { ClientTokens } from './client-tokens.tsx'
 
 const route = getRouteApi('/console/scim')
 const pollMillis = 30_000
@@ -26,7 +25,6 @@ export function ScimPage() {
   const periods = [any, ...periodsOf(t), ...writtenPeriod(filter.since)]
   return (
     <ConsolePage title={t('dashboard.journal')} intro={t('scim.intro')}>
-      <ClientTokens />
       <ConsoleList<ScimCall>
         label={t('dashboard.journal')}
         path={consolePath(consoleRoutes.getScimJournal)}
