@@ -26,8 +26,10 @@ export function useOwned(): (workflow: { readonly name: string; readonly encrypt
   const byName = useMemo(() => {
     const owned = new Map<string, Owned>()
     for (const { workflow } of access?.groups ?? []) if (workflow !== undefined) owned.set(workflow.name, { has: true })
+    // The soonest is the first, and the one that an extension must be later than.
     for (const { workflow, expires } of access?.access ?? []) {
-      if (workflow !== undefined) owned.set(workflow.name, { has: true, expires })
+      if (workflow === undefined || owned.get(workflow.name)?.expires !== undefined) continue
+      owned.set(workflow.name, { has: true, expires })
     }
     for (const { id, name } of open?.pages.flatMap(({ requests }) => requests) ?? []) {
       owned.set(name, { ...(owned.get(name) ?? nothing), pending: id })
