@@ -149,6 +149,7 @@ describe('scim init', () => {
       'entra-users',
       'umbrella-users',
     ])
+    expect([...(configuration?.outsideDirectory ?? [])].sort()).toEqual(['acme-corp-users', 'umbrella-users'])
     const before = readFileSync(join(out, 'umbrella.yaml'), 'utf8')
     expect((await tenant('umbrella', 'okta')).code).toBe(1)
     expect(readFileSync(join(out, 'umbrella.yaml'), 'utf8')).toBe(before)

@@ -6,6 +6,7 @@ import { attribute } from '#protocols/scim/schema/schema.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { dry, openDryRuns, provision } from '#testing/scim/dry-run-fixture.ts'
 import { userRef } from '#testing/workflows/user-ref.ts'
+import type { OwnTasks, TaskSpec } from '#testing/workflows/workflow-fixture.ts'
 import scimGateway from './scim-gateway.ts'
 
 const device = {
@@ -28,11 +29,15 @@ const device = {
 const orders = { 'before the others': ['devices', 'second'], 'after the others': ['second', 'devices'] } as const
 
 onEachDatabase('a unique value of an unfinished change', (freshUrl) => {
-  async function open(order: readonly string[]) {
+  const hold: OwnTasks[string] = ({ signal }) =>
+    signal === undefined ? { kind: 'wait', until: new Date(Date.now() + 3600_000) } : { kind: 'next' }
+
+  async function open(order: readonly string[], ...first: readonly TaskSpec[]) {
     const opened = await openDryRuns(scimGateway, await freshUrl(), {
       types: { device },
       params: { resourceTypes: ['device'] },
-      workflows: { 'write-device': order.map(provision) },
+      workflows: { 'write-device': [...first, ...order.map(provision)] },
+      tasks: { hold },
     })
     const { send, second, process } = opened
     const create = (serial: string, headers: Record<string, string> = {}) =>
@@ -67,6 +72,18 @@ onEachDatabase('a unique value of an unfinished change', (freshUrl) => {
     expect((await process.settled(run, 'completed')).state).toBe('completed')
     const other = await create('D-2')
     expect([other.status, other.body['scimType'], await serials()]).toEqual([...taken, ['D-1']])
+  })
+
+  test('is its own while its run waits', async () => {
+    const { create, serials, process } = await open(['devices'], { taskType: 'hold' })
+    const { status, body } = await create('D-1')
+    expect([status, await serials()]).toEqual([202, []])
+    const refused = await create('D-2')
+    expect([refused.status, refused.body['scimType']], JSON.stringify(refused.body)).toEqual(taken)
+    const id = String(body['workflowId'])
+    const { fence = 0 } = (await process.storage.runs.get(id)) ?? {}
+    await process.runs.cancel({ id, fence, by: userRef('operator') })
+    expect((await create('D-2')).status).toBe(202)
   })
 
   test('is free once its run has ended without it', async () => {

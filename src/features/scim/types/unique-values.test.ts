@@ -27,7 +27,7 @@ function locksAt(time: () => number) {
   const locks = new ValueLocks(
     directory,
     () => new Date(time()),
-    async ({ run = '' }) => open.has(run),
+    async ({ run, resource }) => open.has(run ?? resource),
   )
   const change = (resource: string) => ({ resource, run: () => `run of ${resource}` })
   const run = <T>(added: ReturnType<typeof values>, work: () => Promise<T>, resource = 'some') =>
@@ -101,6 +101,26 @@ test('a change that took too long leaves the lock of another', async () => {
   await third.done
   expect(order).toEqual(['slow', 'second', 'third'])
   expect((await directory.searchUsers({ offset: 0, limit: 1 })).total).toBe(0)
+})
+
+test('the lock of a process that died stays while a run of its resource has not ended', async () => {
+  let now = Date.parse('2026-01-02')
+  const { locks, open } = locksAt(() => now)
+  const begun = Promise.withResolvers<void>()
+  const { promise, resolve: end } = Promise.withResolvers<void>()
+  const work = async () => {
+    begun.resolve()
+    await promise
+  }
+  const dead = locks.run(values('one'), work, 'a')
+  await begun.promise
+  now += 121_000
+  open.add('a')
+  await expect(locks.run(values('one'), async () => 'done', 'b')).rejects.toMatchObject({ keyword: 'uniqueness' })
+  open.clear()
+  expect(await locks.run(values('one'), async () => 'done', 'b')).toBe('done')
+  end()
+  await dead
 })
 
 test('a run that is tried again keeps its values until it ends', async () => {
