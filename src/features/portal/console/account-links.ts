@@ -7,6 +7,7 @@ import { idsOfPair } from '#features/reconciliation/read/ids-of-pair.ts'
 import { ownAccount } from '#features/reconciliation/service/plans.ts'
 import type { Subject } from '#identity/subject.ts'
 import { asGatewayError, GatewayError } from '#kernel/errors.ts'
+import { inParallel } from '#kernel/in-parallel.ts'
 import { wireForm } from '#kernel/wire.ts'
 import { answer } from '#sdk/api/json-answer.ts'
 import { readJsonBody, reasonText, storableText } from '#sdk/api/json-body.ts'
@@ -21,6 +22,9 @@ import { findReconciliation, noReconciliation } from './reconciliations.ts'
 const maxBodyBytes = 16 * 1024
 /** Mappings that can't be asked backwards need all people of the source. */
 const readMillis = 20_000
+/** A page of links doesn't wait longer for their logins. */
+const loginsMillis = 5_000
+const width = 8
 const name = storableText(500).min(1)
 
 export const linkSchema = z.strictObject({
@@ -63,20 +67,53 @@ async function listLinks(parts: MainParts, exchange: Exchange, reconciliation = 
     names: parts.names,
     read: async ({ after, limit }) => {
       const found = await parts.host.reconciliations.plans.links(reconciliation, limit, after)
+      const logins = await loginsOf(parts, reconciliation, found)
       return {
-        rows: found.map((one) => wireForm(accountLink, { ...one, reason: shownText(one.reason) })),
+        rows: found.map((one) =>
+          wireForm(accountLink, { ...one, ...logins.get(one.source), reason: shownText(one.reason) }),
+        ),
         next: found.length < limit ? undefined : found.at(-1)?.source,
         users: found.map(({ decidedBy }) => ({ login: decidedBy })),
       }
     },
     columns: {
       person: ({ source }) => source,
+      personLogin: ({ personLogin }) => personLogin,
       account: ({ target }) => target,
+      accountLogin: ({ accountLogin }) => accountLogin,
       decided: ({ decided }) => decided,
       decidedBy: ({ decidedBy }) => decidedBy,
       reason: ({ reason }) => reason,
     },
   }))
+}
+
+interface Logins {
+  readonly personLogin: string | undefined
+  readonly accountLogin: string | undefined
+}
+
+/** The logins that the systems have for linked ids now, as far as they answer in time. */
+async function loginsOf(parts: MainParts, reconciliation: string, links: readonly Pair[]) {
+  const logins = new Map<string, Logins>()
+  try {
+    await beforeTimeout(reconciliation, loginsMillis, async (signal) => {
+      const systems = parts.host.reconciliations.systems(reconciliation, signal)
+      if (systems === undefined) return
+      const { source: people, target: accounts } = systems
+      await inParallel(links, width, async ({ source, target }) => {
+        signal.throwIfAborted()
+        const person = people.hasIds ? await people.find({ id: source, login: source }) : undefined
+        const hasId = target !== undefined && !accounts.userIdIsLogin
+        const account = hasId ? await accounts.lookupUserById(target) : undefined
+        logins.set(source, { personLogin: person?.userID, accountLogin: account?.userID })
+      })
+    })
+  } catch (err) {
+    if (!(err instanceof GatewayError)) throw err
+    parts.host.log.warn('the logins of links could not be read', { reconciliation, err })
+  }
+  return logins
 }
 
 async function link(parts: MainParts, exchange: Exchange, reconciliation = ''): Promise<GatewayResponse> {

@@ -195,6 +195,7 @@ test('no one decides about the person and the account that are theirs in the sys
   const ann = await idOf(people, 'ann')
   const linked = await post(links, { source: 'Ann', target: 'boss', reason: 'asked her' })
   expect(linked.body).toEqual({ source: ann, target: boss, unknown: [] })
+  expect((await get(links)).body.links).toMatchObject([{ source: ann, personLogin: 'ann', accountLogin: 'boss' }])
   await plans.link({ reconciliation: 'chat', source: 'dan', target: ownAccount, by: { login: 'someone' } })
   await expect(post(`${links}/remove`, { source: 'dan', reason: 'mine' })).rejects.toMatchObject(denied)
   expect((await get(links)).body.links).toHaveLength(2)

@@ -151,6 +151,11 @@ export type RequestedPlan = Wire<typeof requestedPlan>
 export const accountLink = z.object({
   source: z.string().describe('The id of the person, or the login if the source has no ids.'),
   target: z.string().describe('The same of the account; absent if the person has none.').optional(),
+  personLogin: z
+    .string()
+    .describe('The login that the source has for the id now; absent if it was not found.')
+    .optional(),
+  accountLogin: z.string().describe('The same at the target.').optional(),
   decided: time,
   decidedBy: z.string(),
   reason: z.string().optional(),

@@ -1,4 +1,4 @@
-import { Button, TextInput } from '@mantine/core'
+import { Button, Text, TextInput } from '@mantine/core'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AccountLinkView, LinkedAccount } from '#features/portal/contract/console-reconciliations.ts'
@@ -55,12 +55,18 @@ export function LinksPage() {
         filter={{}}
         empty={t('links.none')}
         columns={[
-          { key: 'person', name: t('links.person'), width: 10, cell: ({ source }) => isolated(source) },
+          {
+            key: 'person',
+            name: t('links.person'),
+            width: 10,
+            cell: (link) => <Named id={link.source} login={link.personLogin} />,
+          },
           {
             key: 'account',
             name: t('links.account'),
             width: 10,
-            cell: ({ target }) => (target === undefined ? t('links.noAccount') : isolated(target)),
+            cell: ({ target, accountLogin }) =>
+              target === undefined ? t('links.noAccount') : <Named id={target} login={accountLogin} />,
           },
           {
             key: 'decided',
@@ -84,7 +90,7 @@ export function LinksPage() {
                     <Button
                       variant="default"
                       size="xs"
-                      aria-label={t('links.removeOf', { source: link.source })}
+                      aria-label={t('links.removeOf', { source: link.personLogin ?? link.source })}
                       onClick={() => setRemoving(link)}
                     >
                       {t('links.remove')}
@@ -105,14 +111,30 @@ export function LinksPage() {
       {removing !== undefined && (
         <ReasonDialog
           title={t('links.remove')}
-          text={t('links.removeText', { source: removing.source })}
+          text={t('links.removeText', { source: removing.personLogin ?? removing.source })}
           isHarmful
           send={(reason) => unlinkAccount(name, removing.source, reason)}
-          done={({ removed }) => t(removed ? 'links.removed' : 'links.wasRemoved', { source: removing.source })}
+          done={({ removed }) =>
+            t(removed ? 'links.removed' : 'links.wasRemoved', { source: removing.personLogin ?? removing.source })
+          }
           onClose={() => setRemoving(undefined)}
         />
       )}
     </ConsolePage>
+  )
+}
+
+/** By login, with the id that is stored; by id alone where the system has no such user. */
+function Named({ id, login }: { readonly id: string; readonly login: string | undefined }) {
+  return (
+    <>
+      <Text size="sm">{isolated(login ?? id)}</Text>
+      {login !== undefined && (
+        <Text size="xs" c="dimmed">
+          {isolated(id)}
+        </Text>
+      )}
+    </>
   )
 }
 
