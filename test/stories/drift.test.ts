@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import type { PlanState } from '#features/reconciliation/contract/plan-words.ts'
 import { runCommand } from '#testing/gateway/command.ts'
 import { type GatewayProcess, startGatewayProcess, until } from '#testing/gateway/gateway-process.ts'
-import { type SeededAccount, type SeededTarget, seededTargets } from '#testing/stories/seeded-targets.ts'
+import { type SeededAccount, type SeededTarget, seededGroups, seededTargets } from '#testing/stories/seeded-targets.ts'
 import { PeopleApi } from '#testing/targets/people-api.ts'
 import { peopleParams } from '#testing/targets/people-params.ts'
 
@@ -25,6 +25,11 @@ function writeConfig(folder: string, people: PeopleApi, { className, params, sec
   const source = { ...peopleParams.whole, url: people.url, pageSize: '5', 'searchUsers.total': '$.total' }
   const { mail, title, active } = names
   const provision = { taskType: 'provision', target: 'chat', sync: true }
+  const pair = {
+    source: { target: 'people' },
+    target: 'chat',
+    attributes: [{ name: mail, source: 'mail', sourceType: 'user' }],
+  }
   const documents = [
     kind('openunison.tremolo.io', 'Target', 'people', { className: 'targets.Webhook', params: listed(source) }),
     kind('openunison.tremolo.io', 'Target', 'chat', { className, params: listed(params), secretParams }),
@@ -35,10 +40,23 @@ function writeConfig(folder: string, people: PeopleApi, { className, params, sec
         { ...provision, attributes: [active] },
       ],
     }),
+    kind('openunison.tremolo.io', 'Workflow', 'purge', { tasks: [{ taskType: 'delete', target: 'chat' }] }),
+    kind('gatehouse.dev', 'Reconciliation', 'guests', {
+      ...pair,
+      scope: { filter: `(${title}=guest)` },
+      groups: ['group1'],
+      extra: 'removeMemberships',
+      workflow: 'join',
+    }),
+    kind('gatehouse.dev', 'Reconciliation', 'visitors', {
+      ...pair,
+      scope: { filter: `(${title}=visitor)` },
+      extra: 'delete',
+      workflow: 'purge',
+    }),
     kind('gatehouse.dev', 'Reconciliation', 'chat', {
-      source: { target: 'people' },
-      target: 'chat',
-      scope: { filter: `(!(${title}=robot))` },
+      ...pair,
+      scope: { filter: `(!(|(${title}=robot)(${title}=guest)(${title}=visitor)))` },
       attributes: [
         { name: mail, source: 'mail', sourceType: 'user' },
         { name: title, source: 'phone', sourceType: 'user' },
@@ -117,7 +135,7 @@ describe.each(possible)('drift in %s', (name, openTarget) => {
     const { code, stdout, stderr } = await reconcile(...args, '--output', 'json')
     return { code, stderr, body: stdout === '' ? undefined : JSON.parse(stdout) }
   }
-  const plan = async () => (await json('plan', 'chat')).body
+  const plan = async (reconciliation = 'chat') => (await json('plan', reconciliation)).body
   /** `kind person>account action: why`, sorted. */
   const rows = async (id: string): Promise<string[]> =>
     (await json('rows', id)).body
@@ -240,6 +258,20 @@ describe.each(possible)('drift in %s', (name, openTarget) => {
     expect(stopped.body.problem).toMatch(/^The plan would deactivate 5 of 10 accounts in scope\. The limit is 3 /)
     expect(await reconcile('apply', stopped.body.id)).toMatchObject({ code: 1 })
     expect(await target.stored()).toEqual(before)
+  })
+
+  test('of accounts that no one has is repaired by deleting them, or their memberships', async () => {
+    const before = await target.read()
+    await target.add('gil', account('gil', { title: 'guest', groups: [...seededGroups] }))
+    await target.add('vic', account('vic', { title: 'visitor', groups: ['group1'] }))
+    const guests = await plan('guests')
+    expect(await rows(guests.id)).toEqual(['extra >gil removeMemberships: No person of the source has this account.'])
+    const visitors = await plan('visitors')
+    expect(await rows(visitors.id)).toEqual(['extra >vic delete: No person of the source has this account.'])
+    await apply(guests.id)
+    await apply(visitors.id)
+    expect(await target.read()).toEqual({ ...before, gil: account('gil', { title: 'guest', groups: ['group2'] }) })
+    for (const name of ['guests', 'visitors', 'chat']) expect(await rows((await plan(name)).id)).toEqual([])
   })
 
   test('is not what a system seems to lack while it is away', async () => {
