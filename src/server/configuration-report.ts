@@ -1,5 +1,6 @@
 import type { LoadResult } from '#config/load/load.ts'
 import { type Cause, causeText, type FoundObject, objectKey } from '#config/load/set-aside.ts'
+import { isStored } from '#config/sources/stored-objects.ts'
 import type { LoadOutcome } from '#config/watch/configuration-source.ts'
 import type {
   ConfigurationAccess,
@@ -104,7 +105,9 @@ const describeObject = (
   ...(name === undefined ? {} : { name }),
   ...(line === undefined ? {} : { line }),
   ...(running?.cause === undefined ? {} : { setAside: causeText(running.cause), cause: describeCause(running.cause) }),
-  loaded: running !== undefined && running.cause === undefined,
+  // The place of a stored object names its version.
+  loaded:
+    running?.cause === undefined && (isStored(object.file) ? running?.file === object.file : running !== undefined),
 })
 
 const describeCause = ({ object, at, message }: Cause): SetAsideCause => ({

@@ -74,7 +74,7 @@ test('what is written wins over a tenant with the same names, and stays served',
   expect(applications.map(({ name }) => name)).toEqual(['scim-zenith'])
   expect([...targets.keys()]).toContain('acme-users')
   expect(loaded.issues).toMatchObject([
-    { level: 'warning', file: 'stored:tenant/acme', message: expect.stringContaining('written.yaml:3:') },
+    { level: 'warning', file: 'stored:tenant/acme@1', message: expect.stringContaining('written.yaml:3:') },
   ])
 })
 

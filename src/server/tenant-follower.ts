@@ -26,7 +26,7 @@ export class TenantFollower {
   /** Returns whether they differ from those that were read before. Throws TARGET_UNREACHABLE while the database is away. */
   async read(): Promise<boolean> {
     const { store, stored } = this.#parts
-    const tenants = (await store.list()).map(({ version: _, ...tenant }) => tenant)
+    const tenants = await store.list()
     const known = JSON.stringify(tenants)
     if (known === this.#known) return false
     stored.list = tenants.map(tenantObjects)

@@ -22,7 +22,7 @@ function consoleOf(person: PortalPerson) {
   }
   const add = async (name: string, more: object = {}) => {
     const { status, body } = await send('POST', 'scim-tenants', { name, ...more })
-    expect([status, body.state]).toEqual([201, 'starting'])
+    expect([status, body.state]).toEqual([201, 'pending'])
     const token = await send('POST', 'scim-tokens', { client: name, name: 'default', expiresInDays: 365 })
     expect(token.status).toBe(201)
     return { address: String(body.address), token: String(token.body.text), tokenId: String(token.body.id) }

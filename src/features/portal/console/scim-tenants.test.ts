@@ -55,13 +55,13 @@ async function open(facts: () => ConfigurationFacts = () => noFacts) {
   }
 }
 
-const object = (name: string, more: Partial<ConfigurationFacts['objects'][number]> = {}) =>
+const object = (name: string, version: number, more: Partial<ConfigurationFacts['objects'][number]> = {}) =>
   tenantObjects({
     name,
     host: 'h',
     path: '/scim/x',
     profile: 'tolerant',
-    created: new Date(),
+    version,
     createdBy: 'x',
   }).files.map((file) => ({
     kind: file.kind,
@@ -79,22 +79,24 @@ test('a tenant is added, shown with its address and state, disabled and deleted'
   const { status, body } = await add({ name: 'acme', profile: 'okta' })
   expect([status, body]).toEqual([
     201,
-    expect.objectContaining({ state: 'starting', path: '/tenants/acme/scim', version: 1, createdBy: 'root' }),
+    expect.objectContaining({ state: 'pending', path: '/tenants/acme/scim', version: 1, createdBy: 'root' }),
   ])
   expect(body.address).toMatch(/^https?:\/\/[^/]+\/tenants\/acme\/scim$/)
-  facts = { ...noFacts, objects: object('acme') }
+  facts = { ...noFacts, objects: object('acme', 1) }
   await add({ name: 'zenith', path: '/scim/zenith', host: 'idm.example.com' })
   expect(await get()).toMatchObject({
     tenants: [
       { name: 'acme', state: 'served' },
-      { name: 'zenith', state: 'starting', address: 'https://idm.example.com/scim/zenith', profile: 'tolerant' },
+      { name: 'zenith', state: 'pending', address: 'https://idm.example.com/scim/zenith', profile: 'tolerant' },
     ],
   })
   expect((await get('?q=ZEN')).tenants).toHaveLength(1)
   expect((await get('?limit=1')).next).toBe('acme')
   expect(await get('/acme')).toMatchObject({ users: 0, groups: 0 })
   await expect(change('acme', 'remove', 1)).rejects.toMatchObject({ code: 'CONFLICT' })
-  expect((await change('acme', 'disable', 1)).body).toMatchObject({ state: 'disabled', disabledBy: 'root', version: 2 })
+  expect((await change('acme', 'disable', 1)).body).toMatchObject({ state: 'pending', disabledBy: 'root', version: 2 })
+  facts = { ...noFacts, objects: object('acme', 2) }
+  expect(await get('/acme')).toMatchObject({ state: 'disabled' })
   await expect(change('acme', 'enable', 1)).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
   const directory = one.userDirectory({ name: tenantDirectory('acme') })
   await directory.createGroup('staff', {}, unaudited)
@@ -132,10 +134,10 @@ test('a tenant that the configuration has no place for is refused, and says why'
   await add({ name: 'a', path: '/scim/v2x' })
   facts = {
     ...noFacts,
-    problems: [{ level: 'warning', file: storedPlace('tenant/a'), path: '', message: 'Target "a-users" is written' }],
+    problems: [{ level: 'warning', file: storedPlace('tenant/a@1'), path: '', message: 'Target "a-users" is written' }],
   }
   expect(await get('/a')).toMatchObject({ state: 'refused', problem: 'Target "a-users" is written' })
-  facts = { ...noFacts, objects: object('a', { loaded: false, setAside: 'already claimed' }) }
+  facts = { ...noFacts, objects: object('a', 1, { loaded: false, setAside: 'already claimed' }) }
   expect(await get('/a')).toMatchObject({ state: 'refused', problem: 'already claimed' })
 })
 

@@ -121,13 +121,12 @@ function describing(facts: ConfigurationFacts | undefined, { request }: Pick<Exc
   const objects = Map.groupBy(facts?.objects.filter(({ file }) => isStored(file)) ?? [], ({ file }) => ownerOf(file))
   const problems = new Map(facts?.problems.map(({ file, message }) => [file, message]))
   return (tenant: Tenant) => {
-    const place = storedPlace(tenantOwner(tenant.name))
+    const place = storedPlace(tenantOwner(tenant))
     const own = objects.get(place) ?? []
     const problem = problems.get(place) ?? own.find(({ setAside }) => setAside !== undefined)?.setAside
     const isLoaded = own.length > 0 && own.every(({ loaded }) => loaded)
-    const enabled = isLoaded ? 'served' : 'starting'
-    const state: ScimTenantView['state'] =
-      problem !== undefined ? 'refused' : tenant.disabled === undefined ? enabled : 'disabled'
+    const settled = tenant.disabled === undefined ? 'served' : 'disabled'
+    const state: ScimTenantView['state'] = problem !== undefined ? 'refused' : isLoaded ? settled : 'pending'
     const origin = tenant.host === request.host ? request.origin : `https://${tenant.host}`
     return { ...tenant, address: `${origin}${tenant.path}`, state, ...(problem === undefined ? {} : { problem }) }
   }
@@ -180,9 +179,7 @@ async function createTenant(parts: MainParts, exchange: Exchange): Promise<Gatew
 
 /** Throws CONFLICT if the running configuration has its address, or an object with the name of one of its own. */
 function requireUnclaimed({ host }: MainParts, tenant: NewTenant): void {
-  const names = new Set(
-    tenantObjects({ ...tenant, created: host.clock() }).files.map(({ kind, name }) => `${kind}/${name}`),
-  )
+  const names = new Set(tenantObjects({ ...tenant, version: 1 }).files.map(({ kind, name }) => `${kind}/${name}`))
   const object = host.loaded
     ?.describe()
     .objects.find(({ kind, name, file }) => !isStored(file) && names.has(`${kind}/${name}`))

@@ -75,8 +75,8 @@ export const scimTenant = z.object({
   address: z.string().describe('What to enter in the identity provider.'),
   profile: z.string().describe('The client whose habits the gateway follows.'),
   state: z
-    .enum(['starting', 'served', 'disabled', 'refused'])
-    .describe('In the configuration of the gateway that answers; other gateways follow within seconds.'),
+    .enum(['pending', 'served', 'disabled', 'refused'])
+    .describe('In the gateway that answers; `pending` until its configuration has the latest change.'),
   problem: z.string().describe('Why it is not served.').optional(),
   version: z.int(),
   created: z.string(),

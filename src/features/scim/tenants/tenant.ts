@@ -63,12 +63,13 @@ export const overlaps = (path: string, other: string): boolean =>
 
 export const tenantDirectory = (name: string): string => `scim-tenant/${name}`
 
-/** The owner of its objects in the configuration. */
-export const tenantOwner = (name: string): string => `tenant/${name}`
+/** The owner of its objects in the configuration, which names the version that they are of. */
+export const tenantOwner = ({ name, version }: Pick<Tenant, 'name' | 'version'>): string => `tenant/${name}@${version}`
 
 /** What it is in the configuration. */
-export function tenantObjects({ name, host, path, profile, disabled }: Omit<Tenant, 'version'>): StoredObjects {
-  const owner = tenantOwner(name)
+export function tenantObjects(tenant: Omit<Tenant, 'created'>): StoredObjects {
+  const { name, host, path, profile, disabled } = tenant
+  const owner = tenantOwner(tenant)
   const text = scimGatewayYaml({
     name,
     host,

@@ -4,7 +4,7 @@ import type { IconName } from '../../../components/icon.tsx'
 import { Status, type Tone } from '../../../components/status.tsx'
 
 const looks = {
-  starting: ['waiting', 'clock', 'tenants.starting'],
+  pending: ['waiting', 'clock', 'tenants.pending'],
   served: ['good', 'check', 'tenants.served'],
   disabled: ['plain', 'close', 'tenants.disabled'],
   refused: ['bad', 'warning', 'tenants.refused'],
