@@ -1,4 +1,4 @@
-import { cpSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '#testing/databases/databases.ts'
@@ -80,6 +80,15 @@ test('an operator adds a tenant and its token in the console, and ends both', as
   await isAnswered(users, acme.token, 200)
   expect((await send('POST', `scim-tokens/${acme.tokenId}/revoke`, { reason })).status).toBe(200)
   await isAnswered(users, acme.token, 401)
+  // A change of the YAML that is refused keeps everything as it was, and the tenant says so.
+  const portal = readFileSync(join(config, 'portal.yaml'), 'utf8')
+  writeFileSync(join(config, 'portal.yaml'), portal.replace('className: ', 'className: missing.'))
+  await until(async () => (await send('GET', 'configuration')).body.latest.outcome === 'refused', 60_000)
+  expect((await send('POST', 'scim-tenants/acme/disable', { version: await versionOf(), reason })).status).toBe(200)
+  await until(async () => (await stateOf('acme')) === 'pending', 60_000)
+  expect((await send('GET', 'scim-tenants/zenith')).body.state).toBe('served')
+  writeFileSync(join(config, 'portal.yaml'), portal)
+  await until(async () => (await stateOf('acme')) === 'disabled', 60_000)
   // What is written in YAML wins, and the tenant says so.
   const target = 'apiVersion: openunison.tremolo.io/v1\nkind: Target\nmetadata: { name: zenith-users }\n'
   writeFileSync(join(config, 'zenith.yaml'), `${target}spec: { className: targets.Database }\n`)
