@@ -187,9 +187,9 @@ describe.each(possible)('drift in %s', (name, openTarget) => {
     expect(await rows(first.id)).toEqual([
       `ambiguous fay> report: By ${target.names.mail}, 2 accounts may belong to this person. Decide with a link.`,
       expect.stringMatching(/^different carl>carl change: \S+ differs, and 1 membership differs\.$/),
-      'different dora>dora change: 1 membership differs.',
+      'different dora>dora change: 1 membership differs. The change takes all compared memberships.',
       expect.stringMatching(/^different edna>edna change: The account is deactivated, and \S+ differs\.$/),
-      'different gus>gustav change: The login is "gustav" instead of "gus", and 1 membership differs.',
+      'different gus>gustav change: The login is "gustav" instead of "gus", and 1 membership differs. The change takes all compared memberships.',
       'extra >zoe deactivate: No person of the source has this account.',
       'missing bea> create: No account belongs to this person.',
     ])
@@ -255,7 +255,7 @@ describe.each(possible)('drift in %s', (name, openTarget) => {
     const stopped = await json('plan', 'chat')
     people.after = () => false
     expect(stopped).toMatchObject({ code: 1, body: { state: 'stopped' } })
-    expect(stopped.body.problem).toMatch(/^The plan would deactivate 5 of 10 accounts in scope\. The limit is 3 /)
+    expect(stopped.body.problem).toMatch(/^The plan would deactivate 5 and by changes .+ from 2 of 10 accounts in scope\. The limit is 3 /)
     expect(await reconcile('apply', stopped.body.id)).toMatchObject({ code: 1 })
     expect(await target.stored()).toEqual(before)
   })

@@ -388,6 +388,9 @@ function planLines({ plan: one, progress }: PlanProgress): string[] {
     `compared   ${compared === undefined ? 'not to the end: ' : `${compared.toISOString()}: `}${counts.source} people, ${counts.target} accounts`,
     `found      ${[`${counts.agree} agree`, ...found].join(', ')}`,
     ...(actions.length === 0 ? [] : [`actions    ${actions.join(', ')}`]),
+    ...(counts.removes === 0
+      ? []
+      : [`losing     ${counts.removes} of the changes deactivate an account or take all compared memberships`]),
     ...(approval === undefined
       ? []
       : [

@@ -23,5 +23,6 @@ export function countsOf(differences: readonly Difference[], agree = 0): PlanCou
   }
   const source = differences.filter((each) => each.source !== undefined).length + agree
   const target = differences.filter((each) => each.target !== undefined).length + agree
-  return { source, target, agree, differences: kinds, actions }
+  const removing = differences.filter(({ removes }) => removes).length
+  return { source, target, agree, differences: kinds, actions, removes: removing }
 }

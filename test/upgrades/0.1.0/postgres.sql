@@ -1,4 +1,4 @@
--- migration 0001_initial.sql 0b1484e2bbacf0ce42264881edd52f6a171ee403d10cbeee76037870cd431744
+-- migration 0001_initial.sql b8b0e8f1e09ae65dc2594a661544ee85aea5693daf1364b8606287df23d892c2
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

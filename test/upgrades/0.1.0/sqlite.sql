@@ -1,4 +1,4 @@
--- migration 0001_initial.sql a5e5b2a3849199e8417a5c99b95e695d0db267b2b45684b0b8857c54e14c7b2b
+-- migration 0001_initial.sql 07dbea477ebae927b79402608975ed9683c1de9f5e8cae4d57958bb99441ccae
 delete from audit_chains;
 insert into collections (pk, directory, kind) values (1, 'people', 'users');
 insert into collections (pk, directory, kind) values (2, 'people', 'groups');

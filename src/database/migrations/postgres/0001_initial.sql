@@ -606,7 +606,7 @@ create unique index reconciliation_plans_scheduled on reconciliation_plans (reco
   where scheduled is not null;
 
 -- A difference of a plan. `difference` is JSON; `row_key` is the same for the same accounts in every plan, `source_key`
--- and `target_key` are the logins. `run` changes the account. A row that failed
+-- and `target_key` are the logins. `removes` is 1 if it takes access away. `run` changes the account. A row that failed
 -- `attempt` times, which may pass, is tried again when it is `due`.
 create table reconciliation_rows (
   plan text collate "C" not null references reconciliation_plans (id) on delete cascade,
@@ -614,6 +614,7 @@ create table reconciliation_rows (
   row_key text collate "C" not null,
   kind text collate "C" not null,
   action text collate "C" not null,
+  removes bigint not null,
   state text collate "C" not null check (state in ('reported', 'open', 'started', 'waiting', 'done', 'skipped', 'failed')),
   source_key text collate "C",
   target_key text collate "C",

@@ -33,7 +33,7 @@ export function compareEntries(
   }
 }
 
-const valuesOf = ({ attributes }: ComparedEntry, name: string): readonly string[] =>
+export const valuesOf = ({ attributes }: ComparedEntry, name: string): readonly string[] =>
   Object.hasOwn(attributes, name) ? (attributes[name] ?? []) : []
 
 function isSameSet(some: readonly string[], others: readonly string[]): boolean {

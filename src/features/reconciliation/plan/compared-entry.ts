@@ -21,5 +21,6 @@ export interface Person {
 export interface Account extends ComparedEntry {
   readonly name: AccountName
   readonly version?: string | undefined
-  readonly isDeactivated: boolean
+  /** The values that say whether it is deactivated. */
+  readonly status: Readonly<Record<string, readonly string[]>>
 }

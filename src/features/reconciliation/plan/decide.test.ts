@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { isDeactivated } from '#identity/attributes.ts'
 import type { Account, Person } from './compared-entry.ts'
 import { decideExtra, decidePerson, type Match, type Policy } from './decide.ts'
 
@@ -8,6 +9,7 @@ const policy: Policy = {
   extra: 'deactivate',
   ambiguous: 'report',
   renamesUsers: true,
+  isDeactivated,
 }
 const reporting: Policy = { ...policy, missing: 'report', different: 'report', extra: 'report' }
 const ada: Person = {
@@ -19,9 +21,10 @@ const account = (given: Partial<Account> = {}): Account => ({
   login: 'ada',
   attributes: { mail: ['a@x'] },
   groups: ['staff'],
-  isDeactivated: false,
+  status: {},
   ...given,
 })
+const off = { status: { active: ['false'] } }
 const found = (given: Partial<Account> = {}): Match => ({ kind: 'account', account: account(given), rule: 'mail' })
 const decided = (match: Match, by: Policy = policy, person: Person = ada) => {
   const difference = decidePerson('1', person, match, by)
@@ -46,8 +49,8 @@ test.each<[string, Match, Policy, string | undefined]>([
     { ...policy, renamesUsers: false },
     'different report: The login is "a" instead of "ada". Nothing is changed: the target cannot rename accounts.',
   ],
-  ['is deactivated', found({ isDeactivated: true }), policy, 'different change: The account is deactivated.'],
-  ['is deactivated, which no one decides about', found({ isDeactivated: true }), reporting, undefined],
+  ['is deactivated', found(off), policy, 'different change: The account is deactivated.'],
+  ['is deactivated, which no one decides about', found(off), reporting, undefined],
   [
     'has several accounts',
     { kind: 'ambiguous', rule: 'mail', between: 'accounts', candidates: Array.from({ length: 11 }, () => ada.name) },
@@ -76,6 +79,34 @@ test.each<[string, Match, Policy, string | undefined]>([
   expect(decided(match, by)).toBe(expected)
 })
 
+test('a change that takes all memberships or deactivates counts for the limits', () => {
+  const decide = (wanted: Partial<Person['wanted']>, given: Partial<Account>, by = policy) => {
+    const person: Person = { name: ada.name, wanted: { login: 'ada', attributes: {}, groups: [], ...wanted } }
+    return decidePerson('1', person, found({ attributes: {}, groups: [], ...given }), by)
+  }
+  expect(decide({}, { groups: ['staff', 'chess'] })).toMatchObject({
+    removes: true,
+    reason: '2 memberships differ. The change takes all compared memberships.',
+  })
+  expect(decide({ groups: ['go'] }, { groups: ['staff', 'chess'] })).not.toHaveProperty('removes')
+  expect(decide({}, { groups: ['staff'] }, reporting)).not.toHaveProperty('removes')
+  const inactive = { attributes: { active: ['false'] } }
+  const active = { status: { active: ['true'] }, attributes: { active: ['true'] } }
+  expect(decide(inactive, active)).toMatchObject({
+    removes: true,
+    reason: 'Active differs. The change deactivates the account.',
+  })
+  // The account is off already, as it should be.
+  expect(decide(inactive, { ...off, ...inactive })).toBeUndefined()
+  expect(decide({ ...inactive, groups: ['go'] }, { ...off, ...inactive })).not.toHaveProperty('removes')
+  // What the filter reads besides the mapped attributes stays as it is at the account.
+  const contract: Policy = {
+    ...policy,
+    isDeactivated: (status) => status.first('Active') === 'false' && status.first('kind') === 'guest',
+  }
+  expect(decide(inactive, { attributes: {}, status: { kind: ['guest'] } }, contract)).toMatchObject({ removes: true })
+})
+
 test('a person who could not be mapped is unknown, with or without an account', () => {
   const unknown: Person = { name: ada.name, wanted: undefined, problem: 'The mail is missing.' }
   const text = 'unknown report: What this person should have is not known: The mail is missing.'
@@ -88,7 +119,7 @@ test('an extra account is left alone where a person without a mapping may have i
     action: 'report',
     reason: 'No person of the source has this account. Nothing is done: 2 people could not be mapped and may have it.',
   })
-  expect(decideExtra('x', account({ isDeactivated: true }), policy, 0)).toBeUndefined()
+  expect(decideExtra('x', account(off), policy, 0)).toBeUndefined()
   const removing: Policy = { ...policy, extra: 'removeMemberships' }
   expect(decideExtra('x', account(), removing, 0)).toMatchObject({ groups: { remove: ['staff'] } })
   expect(decideExtra('x', account({ groups: [] }), removing, 0)).toBeUndefined()

@@ -1,12 +1,15 @@
 import type { ReconciliationConfig } from '#config/configuration/configuration.ts'
+import { Attributes } from '#identity/attributes.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
-import { compareEntries } from './compare.ts'
-import type { Account, Person } from './compared-entry.ts'
+import { compareEntries, valuesOf } from './compare.ts'
+import type { Account, ComparedEntry, Person } from './compared-entry.ts'
 import type { AccountName, Difference } from './difference.ts'
 
 /** What the configuration says about differences, and what the target can do. */
 export type Policy = Pick<ReconciliationConfig, 'missing' | 'different' | 'extra' | 'ambiguous'> & {
   readonly renamesUsers: boolean
+  /** Whether an account with these values is deactivated. */
+  isDeactivated(status: Attributes): boolean
 }
 
 /** What correlation found for a person. */
@@ -87,7 +90,10 @@ function decidePair(
   if (wanted === undefined) return undefined
   const { attributes, groups } = compareEntries(wanted, account)
   // Who was deactivated as extra, and is a person again, is to be let in again.
-  const isOff = policy.extra === 'deactivate' && account.isDeactivated
+  const isOff =
+    policy.extra === 'deactivate' &&
+    isDeactivated(account, policy) &&
+    !policy.isDeactivated(Attributes.from(wanted.attributes))
   const memberships = groups.add.length + groups.remove.length
   if (attributes.length + memberships === 0 && !isOff) return undefined
   const isRenamed = attributes.some(({ name }) => name === userIdName)
@@ -98,18 +104,39 @@ function decidePair(
     ...differing(attributes.flatMap(({ name }) => (name === userIdName ? [] : [name]))),
     ...(memberships === 0 ? [] : [`${memberships} ${memberships === 1 ? 'membership differs' : 'memberships differ'}`]),
   ]
+  const action = cannotRename ? 'report' : policy.different
+  const lost = action === 'report' ? [] : lossesOf(wanted, account, attributes, policy)
   const why = cannotRename ? ' Nothing is changed: the target cannot rename accounts.' : only(policy.different)
+  const loss = lost.length === 0 ? '' : ` The change ${lost.join(' and ')}.`
   return {
     ...row,
     kind: 'different',
-    action: cannotRename ? 'report' : policy.different,
+    action,
     target: account.name,
     targetVersion: account.version,
     rule,
     attributes,
     groups,
-    reason: `${capitalized(parts.join(', and '))}.${why}`,
+    ...(lost.length === 0 ? {} : { removes: true }),
+    reason: `${capitalized(parts.join(', and '))}.${loss}${why}`,
   }
+}
+
+const isDeactivated = ({ status }: Account, policy: Policy): boolean => policy.isDeactivated(Attributes.from(status))
+
+/** What a change takes from an account that limits protect. */
+function lossesOf(
+  wanted: ComparedEntry,
+  account: Account,
+  differing: Difference['attributes'],
+  policy: Policy,
+): string[] {
+  const after = Attributes.from(account.status)
+  for (const { name } of differing) after.set(name, valuesOf(wanted, name))
+  return [
+    ...(!isDeactivated(account, policy) && policy.isDeactivated(after) ? ['deactivates the account'] : []),
+    ...(wanted.groups.length === 0 && account.groups.length > 0 ? ['takes all compared memberships'] : []),
+  ]
 }
 
 const mostNames = 5
@@ -126,7 +153,7 @@ function differing(names: readonly string[]): string[] {
  */
 export function decideExtra(key: string, account: Account, policy: Policy, unsure: number): Difference | undefined {
   const { extra } = policy
-  if (extra === 'deactivate' && account.isDeactivated) return undefined
+  if (extra === 'deactivate' && isDeactivated(account, policy)) return undefined
   if (extra === 'removeMemberships' && account.groups.length === 0) return undefined
   const doubt = ` Nothing is done: ${unsure === 1 ? 'one person' : `${unsure} people`} could not be mapped and may have it.`
   const isSure = unsure === 0 || extra === 'report'

@@ -32,6 +32,8 @@ export interface Difference {
   readonly candidates?: readonly AccountName[] | undefined
   readonly attributes: readonly AttributeDifference[]
   readonly groups: { readonly add: readonly string[]; readonly remove: readonly string[] }
+  /** The change deactivates the account or takes its last compared membership, so that the limits count it. */
+  readonly removes?: true | undefined
   /** One plain sentence for people: why this is a difference, and why nothing is done if nothing is. */
   readonly reason: string
 }

@@ -22,14 +22,22 @@ test.each([
   [0, {}, undefined],
   [1000, { create: 900, change: 900, report: 900 }, undefined],
 ])('of %i accounts, %j', (target, actions, expected) => {
-  expect(exceededLimit(limits, { target }, actions)).toBe(expected)
+  expect(exceededLimit(limits, { target, actions, removes: 0 })).toBe(expected)
+})
+
+test('changes that take access away count with all others that do', () => {
+  const counts = { target: 1000, actions: { deactivate: 30, change: 500 } }
+  expect(exceededLimit(limits, { ...counts, removes: 20 })).toBeUndefined()
+  expect(exceededLimit(limits, { ...counts, removes: 21 })).toBe(
+    'The plan would deactivate 30 and by changes deactivate or take all memberships from 21 of 1000 accounts in scope. The limit is 50 (limits.accounts).',
+  )
 })
 
 test('a limit of nothing allows nothing', () => {
-  expect(exceededLimit({ percent: 100, accounts: 0 }, { target: 10 }, { delete: 1 })).toMatch(
+  expect(exceededLimit({ percent: 100, accounts: 0 }, { target: 10, actions: { delete: 1 }, removes: 0 })).toMatch(
     /The limit is 0 \(limits.accounts\)/,
   )
-  expect(exceededLimit({ percent: 0, accounts: 9 }, { target: 10 }, { delete: 1 })).toMatch(
+  expect(exceededLimit({ percent: 0, accounts: 9 }, { target: 10, actions: { delete: 1 }, removes: 0 })).toMatch(
     /The limit is 0, which are 0 %/,
   )
 })

@@ -11,7 +11,7 @@ const person = (id: string, ...keys: string[][]): Keyed<Person> => ({
   keys,
 })
 const account = (id: string, ...keys: string[][]): Keyed<Account> => ({
-  entry: { name: { id, login: id }, login: id, attributes: {}, groups: [], isDeactivated: false },
+  entry: { name: { id, login: id }, login: id, attributes: {}, groups: [], status: {} },
   inScope: true,
   keys,
 })

@@ -4,6 +4,7 @@ import type { Policy } from '#features/reconciliation/plan/decide.ts'
 import type { AccountLink } from '#features/reconciliation/plan/difference.ts'
 import { Attributes, deactivationAttributes, isDeactivated, isSecretAttribute } from '#identity/attributes.ts'
 import { userEntrySource } from '#identity/entry-source.ts'
+import type { AttributeSource } from '#identity/filter/attribute-source.ts'
 import { matches } from '#identity/filter/evaluate.ts'
 import { filterAttributes } from '#identity/filter/rewrite-filter.ts'
 import { userIdName, userSource } from '#identity/mapping/mapped-value.ts'
@@ -70,6 +71,8 @@ export const policyOf = ({ config, target }: ComparedSystems): Policy => ({
   extra: config.extra,
   ambiguous: config.ambiguous,
   renamesUsers: target.renamesUsers === true,
+  isDeactivated: (status) =>
+    config.deactivated === undefined ? isDeactivated(status) : matches(config.deactivated, status),
 })
 
 /** The texts by which people and accounts are found, for each rule of the correlation. */
@@ -175,7 +178,7 @@ export class PersonMapping {
     const user = await this.user(found)
     const mapped = { userID: user.userID, attributes: last === undefined ? user.attributes : new Attributes() }
     if (last !== undefined) assignMapped(mapped, await last.apply(userSource(user)))
-    return { login: mapped.userID, attributes: this.#valuesOf(mapped.attributes), groups: user.groups }
+    return { login: mapped.userID, attributes: valuesIn(mapped.attributes, this.#compared), groups: user.groups }
   }
 
   account(found: User): Keyed<Account> {
@@ -188,9 +191,9 @@ export class PersonMapping {
       name: nameOf(found, target),
       version: found.version,
       login: found.userID,
-      attributes: this.#valuesOf(found.attributes),
+      attributes: valuesIn(found.attributes, this.#compared),
       groups: this.#comparedGroups(found.groups),
-      isDeactivated: deactivated === undefined ? isDeactivated(found.attributes) : matches(deactivated, source),
+      status: valuesIn(source, deactivated === undefined ? deactivationAttributes : filterAttributes(deactivated)),
     }
     const keys = config.correlation.map((rule) => (rule.kind === 'login' ? [found.userID] : source.values(rule.target)))
     return { entry, inScope, keys: keys.map(usable) }
@@ -206,15 +209,15 @@ export class PersonMapping {
     return this.#parts.config.correlation.map((rule) => usable(keysOf(rule)))
   }
 
-  #valuesOf(attributes: Attributes): Record<string, readonly string[]> {
-    const pairs = this.#compared.map((name) => [name, attributes.values(name)] as const)
-    return Object.fromEntries(pairs.filter(([, values]) => values.length > 0))
-  }
-
   #comparedGroups(groups: readonly string[]): string[] {
     const compared = this.#groups
     return compared === 'all' ? [...groups] : groups.filter((name) => compared.has(name.toLowerCase()))
   }
+}
+
+function valuesIn(source: AttributeSource, names: Iterable<string>): Record<string, readonly string[]> {
+  const pairs = Array.from(names, (name) => [name, source.values(name)] as const)
+  return Object.fromEntries(pairs.filter(([, values]) => values.length > 0))
 }
 
 /** Nothing is known of anyone while a system doesn't answer. */

@@ -194,7 +194,11 @@ onEachDatabase('the worker of plans', (freshUrl) => {
       expect((await state(scheduled)).plan).toMatchObject({ state: 'stopped', problem })
       await request()
       await work()
-      expect(systems.limited).toMatchObject({ actions: { deactivate: 1 } })
+      expect(systems.limited).toMatchObject({ actions: { deactivate: 1 }, removes: 0 })
+      systems.present.set('missing eve', missingAccount('eve', { action: 'change', removes: true }))
+      await request()
+      await work()
+      expect(systems.limited).toMatchObject({ actions: { deactivate: 1, change: 1 }, removes: 1 })
     })
   })
 

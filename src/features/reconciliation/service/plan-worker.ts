@@ -271,6 +271,7 @@ export class PlanWorker {
       ...counts,
       target: people === undefined ? counts.target : target,
       actions: addActions(counts.actions, removals),
+      removes: counts.removes + (removals.change ?? 0),
     })
     const isAlone = Object.keys(removals).length === 0
     return problem === undefined || isAlone ? problem : `With the other plans of the last hour: ${problem}`
@@ -425,11 +426,13 @@ function withPart(counts: PlanCounts, { counts: part, differences }: ComparisonP
     kinds[kind]++
     actions[action]++
   }
+  const removing = differences.filter(({ removes }) => removes).length
   return {
     source: counts.source + part.source,
     target: counts.target + part.target,
     agree: counts.agree + part.agree,
     differences: kinds,
     actions,
+    removes: counts.removes + removing,
   }
 }

@@ -110,7 +110,7 @@ export class Reconciliations implements ReconciliationRuntime {
       comparePeople: (logins, resumeAt, signal) => comparePeople(systems(signal), logins, resumeAt),
       compareOne: (who, signal) => compareOne(systems(signal), who),
       answer: (signal) => answers(systems(signal)),
-      exceededLimit: (counts) => exceededLimit(config.limits, counts, counts.actions),
+      exceededLimit: (counts) => exceededLimit(config.limits, counts),
       workflowOf: (action) => (action === 'report' ? undefined : config.workflows[action]),
     }
   }

@@ -29,6 +29,7 @@ export function changeSince(planned: Difference, present: Difference | undefined
   }
   const others = otherNames(planned.attributes, present.attributes)
   if (others.length > 0) return `Other values than in the plan: ${others.join(', ')}.`
+  if (present.removes === true && planned.removes !== true) return `Not as in the plan: ${present.reason}`
   const groupsOf = ({ groups: { add, remove } }: Difference): string =>
     JSON.stringify([add.toSorted(), remove.toSorted()])
   return groupsOf(planned) === groupsOf(present) ? undefined : 'Other memberships than in the plan.'

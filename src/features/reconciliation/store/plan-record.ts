@@ -13,6 +13,8 @@ import type { Identity } from '#identity/identity.ts'
 export interface PlanCounts extends ComparedCounts {
   readonly differences: Readonly<Record<DifferenceKind, number>>
   readonly actions: Readonly<Record<ReconciliationAction, number>>
+  /** How many of the changes deactivate an account or take its last compared membership. */
+  readonly removes: number
 }
 
 const zeros = <K extends string>(keys: readonly K[]): Readonly<Record<K, number>> =>
@@ -24,6 +26,7 @@ export const noCounts: PlanCounts = {
   agree: 0,
   differences: zeros(differenceKinds),
   actions: zeros(reconciliationActions),
+  removes: 0,
 }
 
 export const differencesIn = ({ differences }: PlanCounts): number =>

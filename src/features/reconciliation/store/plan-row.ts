@@ -104,6 +104,8 @@ export interface StoredPlanRow {
   readonly rowKey: string
   readonly kind: string
   readonly action: string
+  /** A truth value: it takes access away. */
+  readonly removes: number
   readonly state: RowState
   readonly sourceKey: string | null
   readonly targetKey: string | null

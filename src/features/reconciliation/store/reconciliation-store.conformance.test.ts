@@ -100,7 +100,9 @@ onEachDatabase('reconciliations', (freshUrl) => {
         await store.request(changed(...logins), [])
         const claim = await claimed(store)
         const leaving = logins.map((login) => missingAccount(login, { action: 'deactivate' }))
-        const differences = [...leaving, missingAccount('new')]
+        const losing = logins.map((login) => missingAccount(`${login}-too`, { action: 'change', removes: true }))
+        const changing = missingAccount('old', { action: 'change' })
+        const differences = [...leaving, ...losing, changing, missingAccount('new')]
         const counts = countsOf(differences)
         await store.addPart(claim, { differences, counts, resumeAt: 'end', definition: 'a', leaseMillis: minute })
         const window = await store.window('chat', claim.id, minute)
@@ -112,13 +114,13 @@ onEachDatabase('reconciliations', (freshUrl) => {
       expect(await store.reports('chat', 10)).toHaveLength(1)
       expect((await store.get(waiting))?.state).toBe('planned')
       const claim = await claimed(store)
-      expect(await store.window('chat', 'other', minute)).toMatchObject({ removals: { deactivate: 1 } })
+      expect(await store.window('chat', 'other', minute)).toMatchObject({ removals: { deactivate: 1, change: 1 } })
       await store.startRow(claim, 0, newRun('run-1'))
       await store.change(first.id, 'stop', noAudit)
       // A worker still looks after its runs.
       expect((await claimed(store)).id).toBe(first.id)
       const next = await compareChanges('bob')
-      // One account of the last comparison of everyone, and one that was created since.
+      // One account of the last comparison of everyone, and one that was created since. Rows of a stopped plan don't start.
       expect(next.window).toEqual({ target: 2, removals: { deactivate: 1 } })
       await store.change(next.id, 'stop', noAudit)
       await claimed(store)

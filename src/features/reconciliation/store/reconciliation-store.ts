@@ -20,7 +20,7 @@ import {
   rowStates,
 } from '#features/reconciliation/contract/plan-words.ts'
 import type { Difference } from '#features/reconciliation/plan/difference.ts'
-import { type ActionCounts, removing } from '#features/reconciliation/plan/limits.ts'
+import { type ActionCounts, takesAccess } from '#features/reconciliation/plan/limits.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { AuditEntry } from '#sdk/audit/audit-entry.ts'
 import type { Incident, RunState } from '#workflows/record/run.ts'
@@ -81,6 +81,7 @@ interface ComparisonEnd {
 
 /** What counts for the limits of a plan beside its own rows. */
 export interface ChangeWindow extends Pick<PlanCounts, 'target'> {
+  /** Of the changes, only those that take access away. */
   readonly removals: ActionCounts
 }
 
@@ -453,6 +454,7 @@ function toNewRow(plan: string, number: number, difference: Difference, updated:
     rowKey: rowKeyOf(difference),
     kind,
     action,
+    removes: takesAccess(difference) ? 1 : 0,
     state: action === 'report' ? 'reported' : 'open',
     sourceKey: loginKeyOf(source?.login),
     targetKey: loginKeyOf(target?.login),
@@ -543,6 +545,7 @@ const insertRows = new RowInsert<StoredPlanRow>('reconciliation_rows', [
   'rowKey',
   'kind',
   'action',
+  'removes',
   'state',
   'sourceKey',
   'targetKey',
@@ -598,7 +601,7 @@ const countRemoved = statement<
   (on) => `select r.action, count(distinct r.row_key) as count
    from reconciliation_plans p join reconciliation_rows r on r.plan = p.id
    where p.reconciliation = :reconciliation and p.id <> :plan and p.approved >= ${on.now} - :millis
-     and r.action in (${removing.map((action) => `'${action}'`).join(', ')})
+     and r.removes = 1
      and (r.state in ('started', 'waiting', 'done', 'failed') or r.state = 'open' and p.state in ('applying', 'paused'))
      and not exists (select 1 from reconciliation_rows o where o.plan = :plan and o.row_key = r.row_key)
    group by r.action`,

@@ -46,12 +46,12 @@ export function PlanActions({ plan }: { readonly plan: ConsolePlanDetails }) {
 }
 
 /** What applying the plan does, and how many accounts lose access if any do. */
-export function usePlanEffect({ counts: { actions, target } }: Pick<ConsolePlanDetails, 'counts'>) {
+export function usePlanEffect({ counts: { actions, target, removes } }: Pick<ConsolePlanDetails, 'counts'>) {
   const { tn, number } = useTranslation()
   const does = reconciliationActions.flatMap((action) =>
     action === 'report' || actions[action] === 0 ? [] : [tn(doesTexts[action], actions[action])],
   )
-  const removed = removals.reduce((sum, action) => sum + actions[action], 0)
+  const removed = removals.reduce((sum, action) => sum + actions[action], removes)
   const losing = removed > 0 ? tn('plans.removes', removed, { of: number(target) }) : undefined
   return { does: `${does.join(' · ')}.`, losing }
 }

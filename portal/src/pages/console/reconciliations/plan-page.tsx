@@ -143,6 +143,7 @@ function Summary({ plan }: { readonly plan: ConsolePlanDetails }) {
           )
         })}
       </Group>
+      {counts.removes > 0 && <Text>{tn('plans.losing', counts.removes)}</Text>}
       {compared === undefined && <Text c="dimmed">{t('plans.soFar')}</Text>}
       {problem !== undefined && (
         <Alert color="yellow" variant="outline" icon={<Icon name="warning" />}>
