@@ -72,7 +72,7 @@ export interface BoundSubject {
 /** The version of an entry that the caller read. */
 export interface ReadVersion {
   readonly target: string
-  /** Or `noVersion`. */
+  /** Or `noVersion`, or `anyVersion`. */
   readonly version: string
   /** The user with this version there; default: the user of the run. */
   readonly userID?: string
@@ -82,6 +82,9 @@ export interface ReadVersion {
 
 /** The version of a user who did not exist: the write must create the user, else it is refused with CONFLICT. */
 export const noVersion = ''
+
+/** Where the target has no versions: the user must exist, so that no write creates a user who was deleted since. */
+export const anyVersion = '*'
 
 /** The state of a run for its caller. */
 export type RunStatus = 'completed' | 'waiting' | 'accepted'

@@ -12,6 +12,7 @@ import { accountExists, accountNamed } from '#sdk/target/new-account.ts'
 import type { Target, TargetRequest } from '#sdk/target/target.ts'
 import { type Grant, lastsLonger } from '#sdk/workflow/grant.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
+import { anyVersion } from '#sdk/workflow/workflow.ts'
 import { defineCustomTask, next, type TaskContext, type TaskOutcome } from '#sdk/workflow/workflow-task.ts'
 import { sameLogin, takeVersion } from '#sdk/workflow/workflow-user.ts'
 
@@ -33,7 +34,8 @@ export const deleteUser = defineTask({
         if (found === undefined) return next
         const expectedVersion = takeVersion(user, name, [userID])?.version
         checkVersion(found, expectedVersion)
-        const options = expectedVersion === undefined ? {} : { expectedVersion }
+        const isBound = expectedVersion !== undefined && expectedVersion !== anyVersion
+        const options = isBound ? { expectedVersion } : {}
         await deleteAudited(target, { userID, attributes, groups }, request, options)
         return next
       })

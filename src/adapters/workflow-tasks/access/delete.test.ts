@@ -35,6 +35,14 @@ test('is bound to the version that the caller read, if the caller named one of t
   await run('bye', { basedOn: { target: 'store', version: '1' } })
 })
 
+test('deletes a user who only has to exist', async () => {
+  const store = new MemoryTarget([{ userID: 'jjackson' }])
+  const workflows = { bye: [{ taskType: 'delete', target: 'store' }] }
+  const { run } = await startWorkflows({ workflows, targets: { store } })
+  expect(await run('bye', { basedOn: { target: 'store', version: '*' } })).toMatchObject({ changes: 1 })
+  expect(store.stored('jjackson')).toBeUndefined()
+})
+
 test('needs a target that exists', () => {
   expect(issuesOf([{ taskType: 'delete' }])).toEqual(['0.target: "target" is required'])
   expect(parseTasks([{ taskType: 'delete', target: 't' }]).referred).toEqual([

@@ -390,6 +390,24 @@ describe('an expected version', () => {
     expect(empty.stored('jjackson')).toBeUndefined()
   })
 
+  test('of a target without versions is that the user exists: a deleted one is not created again', async () => {
+    const store = stored()
+    store.before = ({ method }) => {
+      if (method === 'syncUser') store.touch('jjackson', ['outside'])
+    }
+    await provisioned(store, provision(), { ...mail, ...basedOn('*') })
+    expect(store.stored('jjackson')).toMatchObject({ attributes: { mail: ['new'] }, groups: ['outside'] })
+    store.before = async ({ method, userID, request }) => {
+      const user = { userID, attributes: new Attributes(), groups: [] }
+      if (method === 'syncUser') await store.deleteUser(user, request)
+    }
+    const raced = provisioned(store, provision(), { attributes: { mail: ['newer'] }, ...basedOn('*') })
+    await expect(raced).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    const late = provisioned(store, provision(), { attributes: { mail: ['newer'] }, ...basedOn('*') })
+    await expect(late).rejects.toMatchObject({ code: 'VERSION_MISMATCH' })
+    expect(store.stored('jjackson')).toBeUndefined()
+  })
+
   test('of a membership is compared by a target that audits within its commits, without a read before', async () => {
     const bound = (version: string) => ({
       attributes: { mail: ['old'] },

@@ -17,7 +17,7 @@ import { lastsLonger } from '#sdk/workflow/grant.ts'
 import type { GrantAccess } from '#sdk/workflow/grants.ts'
 import { onTarget } from '#sdk/workflow/preview.ts'
 import type { RunHead } from '#sdk/workflow/run-head.ts'
-import { noVersion } from '#sdk/workflow/workflow.ts'
+import { anyVersion, noVersion } from '#sdk/workflow/workflow.ts'
 import {
   type GrantedAccess,
   next,
@@ -262,9 +262,11 @@ const maxAttempts = 3
 async function applyUser(
   target: Target,
   user: TargetUser,
-  options: ApplyOptions,
+  given: ApplyOptions,
   request: TargetRequest,
 ): Promise<string> {
+  // Such a target has no version to compare: only whether the user exists.
+  const options = given.expectedVersion === anyVersion ? { ...given, expectedVersion: undefined } : given
   const { newUserID, expectedVersion, expectedGroup } = options
   const attributes = user.attributes.pick(options.attributes)
   const isBound = target.keepsVersions === true && expectedVersion !== undefined && newUserID === undefined
@@ -289,7 +291,7 @@ async function applyUser(
   }
   for (let attempt = 1; ; attempt++) {
     const { found, userID } = await find(target, user.userID, options, request)
-    checkVersion(found, expectedVersion)
+    checkVersion(found, given.expectedVersion)
     const groups = wantedGroups(user, found?.groups ?? [])
     if (found === undefined) {
       await create(target, { userID, attributes, groups: groups ?? [] }, options, request)

@@ -3,7 +3,7 @@ import { userSource } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import type { Mapping } from '#sdk/mapper/mapping.ts'
-import { noVersion } from '#sdk/workflow/workflow.ts'
+import { anyVersion, noVersion } from '#sdk/workflow/workflow.ts'
 import type { WorkflowUser } from '#sdk/workflow/workflow-task.ts'
 import { assignMapped } from '#sdk/workflow/workflow-user.ts'
 
@@ -28,7 +28,9 @@ export async function targetUser(user: WorkflowUser, mapping: Mapping | undefine
  */
 export function checkVersion(found: User | undefined, expected: string | undefined): void {
   if (expected === undefined || (found === undefined ? noVersion : found.version) === expected) return
+  if (expected === anyVersion && found !== undefined) return
   if (expected === noVersion) throw new GatewayError('CONFLICT', 'someone else made this user meanwhile')
+  if (expected === anyVersion) throw new GatewayError('VERSION_MISMATCH', 'the user was deleted since it was read')
   const state = found === undefined ? 'the user is gone' : `"${found.userID}" has version ${found.version}`
   throw new GatewayError('VERSION_MISMATCH', `${state}, where ${expected} was read`)
 }

@@ -5,7 +5,7 @@ import { ownIdentity } from '#identity/identity.ts'
 import { userIdName } from '#identity/mapping/mapped-value.ts'
 import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
-import { noVersion, type ReadVersion, type WorkflowCall } from '#sdk/workflow/workflow.ts'
+import { anyVersion, noVersion, type ReadVersion, type WorkflowCall } from '#sdk/workflow/workflow.ts'
 import { ownTarget } from '#workflows/approvals/approval-audit.ts'
 
 /** The parameters of runs that a plan starts. */
@@ -70,19 +70,19 @@ interface RowChange extends PresentDifference {
 }
 
 /**
- * The run that makes an account agree. Throws NOT_SUPPORTED if no run can. It fails if the account changes before it is
- * written, where the target has versions.
+ * The run that makes an account agree. Throws NOT_SUPPORTED if no run can. It fails if the account is deleted before it is
+ * written, or changed where the target has versions.
  */
 export function callOf({ plan, difference, user, workflow, target, copiesLogin }: RowChange): WorkflowCall {
   const { source, target: account, attributes, groups, action } = difference
   const isRenamed = account !== undefined && attributes.some(({ name }) => name === userIdName)
-  if (isRenamed && !copiesLogin) {
-    const publicText = 'The targetAttributes of the target make the login, so no workflow can rename the account.'
+  if (!copiesLogin && (isRenamed || source === undefined)) {
+    const does = isRenamed ? 'rename the account' : 'name the account of no person'
+    const publicText = `The targetAttributes of the target make the login, so no workflow can ${does}.`
     throw new GatewayError('NOT_SUPPORTED', publicText, { publicText })
   }
   const userID = account !== undefined && (copiesLogin || user === undefined) ? account.login : (user?.userID ?? '')
   const { approval } = plan
-  const basedOn = versionOf(difference, target)
   return {
     head: {
       workflow,
@@ -99,7 +99,7 @@ export function callOf({ plan, difference, user, workflow, target, copiesLogin }
     ...(groups.add.length + groups.remove.length === 0 ? {} : { groupChanges: groups }),
     asynchronous: true,
     ...(isRenamed && user !== undefined ? { newUserID: user.userID } : {}),
-    ...(basedOn === undefined ? {} : { basedOn }),
+    basedOn: versionOf(difference, target),
     params: {
       [rowParameters.reconciliation]: plan.reconciliation,
       [rowParameters.action]: action,
@@ -108,9 +108,9 @@ export function callOf({ plan, difference, user, workflow, target, copiesLogin }
   }
 }
 
-function versionOf({ target: account, targetVersion }: Difference, target: string): ReadVersion | undefined {
+function versionOf({ target: account, targetVersion }: Difference, target: string): ReadVersion {
   if (account === undefined) return { target, version: noVersion }
-  return targetVersion === undefined ? undefined : { target, version: targetVersion, userID: account.login }
+  return { target, version: targetVersion ?? anyVersion, userID: account.login }
 }
 
 function reasonOf({ id, reconciliation, approval }: RowChange['plan']): string {
