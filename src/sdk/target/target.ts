@@ -76,6 +76,8 @@ export interface Target extends AccountWrites<TargetRequest>, Closable {
    * sync with an expected version needs no read before it.
    */
   readonly auditsWithin?: boolean
+  /** A deleted user stays, deactivated: the system hides those that it deletes, or can't delete any. */
+  readonly keepsDeleted?: boolean
   /** Users and groups have a version, and changes can be bound to it. */
   readonly keepsVersions?: boolean
   /**

@@ -32,6 +32,7 @@ const members: { readonly [Name in keyof Required<EveryTarget>]: 'method' | 'fac
   defaultValue: 'method',
   close: 'method',
   renamesUsers: 'fact',
+  keepsDeleted: 'fact',
   auditsWithin: 'fact',
   keepsVersions: 'fact',
 

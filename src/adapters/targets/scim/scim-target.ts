@@ -118,6 +118,7 @@ function scimTarget(service: ScimService, { clock, passwords, missingGroups, clo
     /** RFC 7643 3.1 requires it of every service. */
     idsAreUnique: true,
     renamesUsers: profile.users.fixed?.includes('userName') !== true,
+    keepsDeleted: profile.users.keepsDeleted === true,
     /** As the server reports it; false until it answers. */
     get keepsVersions() {
       return service.discovery.known?.etag === true

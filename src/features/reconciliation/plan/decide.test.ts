@@ -9,6 +9,8 @@ const policy: Policy = {
   extra: 'deactivate',
   ambiguous: 'report',
   renamesUsers: true,
+  copiesLogin: true,
+  keepsDeleted: false,
   isDeactivated,
 }
 const reporting: Policy = { ...policy, missing: 'report', different: 'report', extra: 'report' }
@@ -48,6 +50,18 @@ test.each<[string, Match, Policy, string | undefined]>([
     found({ login: 'a' }),
     { ...policy, renamesUsers: false },
     'different report: The login is "a" instead of "ada". Nothing is changed: the target cannot rename accounts.',
+  ],
+  [
+    'has another login that a mapping of the target makes',
+    found({ login: 'a' }),
+    { ...policy, copiesLogin: false },
+    'different report: The login is "a" instead of "ada". Nothing is changed: the targetAttributes of the target make the login.',
+  ],
+  [
+    'is deactivated by a target that keeps deleted accounts',
+    found(off),
+    { ...policy, extra: 'delete', keepsDeleted: true },
+    'different change: The account is deactivated.',
   ],
   ['is deactivated', found(off), policy, 'different change: The account is deactivated.'],
   ['is deactivated, which no one decides about', found(off), reporting, undefined],
@@ -120,6 +134,18 @@ test('an extra account is left alone where a person without a mapping may have i
     reason: 'No person of the source has this account. Nothing is done: 2 people could not be mapped and may have it.',
   })
   expect(decideExtra('x', account(off), policy, 0)).toBeUndefined()
+  const keeping: Policy = { ...policy, extra: 'delete', keepsDeleted: true }
+  expect(decideExtra('x', account(), keeping, 0)).toMatchObject({
+    action: 'delete',
+    reason: 'No person of the source has this account. The target keeps deleted accounts: it is deactivated.',
+  })
+  expect(decideExtra('x', account(off), keeping, 0)).toBeUndefined()
+  expect(decideExtra('x', account(off), { ...keeping, keepsDeleted: false }, 0)).toMatchObject({ action: 'delete' })
+  expect(decideExtra('x', account(), { ...policy, copiesLogin: false }, 0)).toMatchObject({
+    action: 'report',
+    reason:
+      'No person of the source has this account. Nothing is done: the targetAttributes of the target make the login, so no workflow can name the account of no person.',
+  })
   const removing: Policy = { ...policy, extra: 'removeMemberships' }
   expect(decideExtra('x', account(), removing, 0)).toMatchObject({ groups: { remove: ['staff'] } })
   expect(decideExtra('x', account({ groups: [] }), removing, 0)).toBeUndefined()

@@ -8,6 +8,10 @@ import type { AccountName, Difference } from './difference.ts'
 /** What the configuration says about differences, and what the target can do. */
 export type Policy = Pick<ReconciliationConfig, 'missing' | 'different' | 'extra' | 'ambiguous'> & {
   readonly renamesUsers: boolean
+  /** The login at the target is that of the user that workflows get; otherwise the target's own mapping makes it. */
+  readonly copiesLogin: boolean
+  /** The target deactivates accounts in place of deleting them. */
+  readonly keepsDeleted: boolean
   /** Whether an account with these values is deactivated. */
   isDeactivated(status: Attributes): boolean
 }
@@ -91,22 +95,20 @@ function decidePair(
   const { attributes, groups } = compareEntries(wanted, account)
   // Who was deactivated as extra, and is a person again, is to be let in again.
   const isOff =
-    policy.extra === 'deactivate' &&
-    isDeactivated(account, policy) &&
-    !policy.isDeactivated(Attributes.from(wanted.attributes))
+    turnsOff(policy) && isDeactivated(account, policy) && !policy.isDeactivated(Attributes.from(wanted.attributes))
   const memberships = groups.add.length + groups.remove.length
   if (attributes.length + memberships === 0 && !isOff) return undefined
   const isRenamed = attributes.some(({ name }) => name === userIdName)
-  const cannotRename = isRenamed && !policy.renamesUsers
+  const obstacle = isRenamed ? renamingObstacle(policy) : undefined
   const parts = [
     ...(isOff ? ['the account is deactivated'] : []),
     ...(isRenamed ? [`the login is "${account.login}" instead of "${wanted.login}"`] : []),
     ...differing(attributes.flatMap(({ name }) => (name === userIdName ? [] : [name]))),
     ...(memberships === 0 ? [] : [`${memberships} ${memberships === 1 ? 'membership differs' : 'memberships differ'}`]),
   ]
-  const action = cannotRename ? 'report' : policy.different
+  const action = obstacle === undefined ? policy.different : 'report'
   const lost = action === 'report' ? [] : lossesOf(wanted, account, attributes, policy)
-  const why = cannotRename ? ' Nothing is changed: the target cannot rename accounts.' : only(policy.different)
+  const why = obstacle === undefined ? only(policy.different) : ` Nothing is changed: ${obstacle}.`
   const loss = lost.length === 0 ? '' : ` The change ${lost.join(' and ')}.`
   return {
     ...row,
@@ -121,6 +123,17 @@ function decidePair(
     reason: `${capitalized(parts.join(', and '))}.${loss}${why}`,
   }
 }
+
+const madeLogin = 'the targetAttributes of the target make the login'
+
+function renamingObstacle({ renamesUsers, copiesLogin }: Policy): string | undefined {
+  if (!renamesUsers) return 'the target cannot rename accounts'
+  return copiesLogin ? undefined : madeLogin
+}
+
+/** An extra account ends up deactivated. */
+const turnsOff = ({ extra, keepsDeleted }: Policy): boolean =>
+  extra === 'deactivate' || (extra === 'delete' && keepsDeleted)
 
 const isDeactivated = ({ status }: Account, policy: Policy): boolean => policy.isDeactivated(Attributes.from(status))
 
@@ -153,20 +166,26 @@ function differing(names: readonly string[]): string[] {
  */
 export function decideExtra(key: string, account: Account, policy: Policy, unsure: number): Difference | undefined {
   const { extra } = policy
-  if (extra === 'deactivate' && isDeactivated(account, policy)) return undefined
+  if (turnsOff(policy) && isDeactivated(account, policy)) return undefined
   if (extra === 'removeMemberships' && account.groups.length === 0) return undefined
-  const doubt = ` Nothing is done: ${unsure === 1 ? 'one person' : `${unsure} people`} could not be mapped and may have it.`
-  const isSure = unsure === 0 || extra === 'report'
+  const obstacle = extra === 'report' ? undefined : removalObstacle(policy, unsure)
+  const kept = extra === 'delete' && turnsOff(policy) ? ' The target keeps deleted accounts: it is deactivated.' : ''
   return {
     key: `account ${key}`,
     kind: 'extra',
-    action: isSure ? extra : 'report',
+    action: obstacle === undefined ? extra : 'report',
     target: account.name,
     targetVersion: account.version,
     attributes: [],
     groups: { add: [], remove: extra === 'removeMemberships' ? account.groups : [] },
-    reason: `No person of the source has this account.${isSure ? only(extra) : doubt}`,
+    reason: `No person of the source has this account.${obstacle === undefined ? `${kept}${only(extra)}` : ` Nothing is done: ${obstacle}.`}`,
   }
+}
+
+function removalObstacle({ copiesLogin }: Policy, unsure: number): string | undefined {
+  if (!copiesLogin) return `${madeLogin}, so no workflow can name the account of no person`
+  const people = unsure === 1 ? 'one person' : `${unsure} people`
+  return unsure === 0 ? undefined : `${people} could not be mapped and may have it`
 }
 
 const listed = (attributes: Readonly<Record<string, readonly string[]>>): Difference['attributes'] =>

@@ -65,12 +65,14 @@ export async function openSystems(
 /** What plans call a rule. */
 export const ruleName = (rule: CorrelationRule): string => (rule.kind === 'login' ? 'login' : rule.target)
 
-export const policyOf = ({ config, target }: ComparedSystems): Policy => ({
+export const policyOf = ({ config, target, mapping }: ComparedSystems): Policy => ({
   missing: config.missing,
   different: config.different,
   extra: config.extra,
   ambiguous: config.ambiguous,
   renamesUsers: target.renamesUsers === true,
+  copiesLogin: mapping.copiesLogin,
+  keepsDeleted: target.keepsDeleted === true,
   isDeactivated: (status) =>
     config.deactivated === undefined ? isDeactivated(status) : matches(config.deactivated, status),
 })
