@@ -89,14 +89,26 @@ function readSource(spec: ReconciliationSpec['source'], context: BuildContext): 
   }
 }
 
-/** The users of the SCIM gateway of an application. Applications are built before. */
+/**
+ * The users of the SCIM gateway of an application, as they are stored, which is as a built-in mapping shows them. Applications
+ * are built before.
+ */
 function usersOfGateway(application: string, path: Path, context: BuildContext) {
   const { draft } = context.state
   context.refer('application', application, path)
   const found = draft.gateways.flatMap((one) =>
-    one.application === application && one.flow.users !== undefined ? [one.flow.users] : [],
+    one.application === application && one.flow.users !== undefined ? [{ ...one.flow, users: one.flow.users }] : [],
   )
-  if (found.length === 1) return found[0]
+  const [first] = found
+  if (found.length === 1 && first?.mapsUsers !== true) return first?.users
+  if (found.length === 1 && first !== undefined) {
+    const { users } = first
+    const instead = users.kind === 'target' ? `"target: ${users.name}"` : `"directory: ${users.base}"`
+    const why = 'shows its users by mapping lines, which a reconciliation does not read'
+    const message = `the SCIM gateway of "${application}" ${why}: write ${instead} and the attributes as they are stored there`
+    context.issues.error(path, message)
+    return undefined
+  }
   const isKnown = draft.applications.some(({ config }) => config.name === application)
   // A missing application is reported as a missing reference.
   if (isKnown) {

@@ -39,6 +39,8 @@ export interface AttributeFlow {
   readonly users?:
     | { readonly kind: 'target'; readonly name: string }
     | { readonly kind: 'directory'; readonly base: Dn; readonly login: string }
+  /** Mapping lines show other attributes of them than are stored there. */
+  readonly mapsUsers?: boolean
   /** Attributes that always exist, such as the login. */
   readonly given: readonly string[]
   /** The place of a built-in mapping of many attributes, whose problems are reported as one. */

@@ -712,6 +712,7 @@ function gatewayFlow(config: GatewayConfig): AttributeFlow {
       lookup.kind === 'target'
         ? { kind: 'target', name: lookup.name }
         : { kind: 'directory', base: lookup.base, login: users.loginAttribute },
+    mapsUsers: config.toScim.produces.length > 0,
     given,
     builtInAt: users.mappingPath,
     check: (writesOf, storesOf) => {
