@@ -255,7 +255,9 @@ describe.each(possible)('drift in %s', (name, openTarget) => {
     const stopped = await json('plan', 'chat')
     people.after = () => false
     expect(stopped).toMatchObject({ code: 1, body: { state: 'stopped' } })
-    expect(stopped.body.problem).toMatch(/^The plan would deactivate 5 and by changes .+ from 2 of 10 accounts in scope\. The limit is 3 /)
+    expect(stopped.body.problem).toMatch(
+      /^The plan would deactivate 5 and by changes .+ from 2 of 10 accounts in scope\. The limit is 3 /,
+    )
     expect(await reconcile('apply', stopped.body.id)).toMatchObject({ code: 1 })
     expect(await target.stored()).toEqual(before)
   })

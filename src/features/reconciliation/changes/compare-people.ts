@@ -2,7 +2,7 @@ import type { AccountName, ComparisonPart, Difference } from '#features/reconcil
 import { compareOne } from '#features/reconciliation/read/compare-one.ts'
 import { rowKey } from '#features/reconciliation/read/comparison-file.ts'
 import { accountsHaving, findAccount, nameOf } from '#features/reconciliation/read/people-source.ts'
-import type { ComparedSystems } from '#features/reconciliation/read/systems.ts'
+import { type ComparedSystems, isExact } from '#features/reconciliation/read/systems.ts'
 import type { User } from '#identity/user.ts'
 import { asGatewayError, type GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
@@ -112,7 +112,7 @@ async function accountsNear(
   const found = await Promise.all([
     ...[...new Set(logins)].map((one) => accountsHaving(target, 'userID', one)),
     ...ids.map(async (id) => [await findAccount(target, { id, login: id })].filter((one) => one !== undefined)),
-    ...values.map(({ attribute, value }) => accountsHaving(target, attribute, value)),
+    ...values.map(({ attribute, value, caseExact }) => accountsHaving(target, attribute, value, caseExact)),
   ])
   return new Map(found.flat().map((account) => [account.id ?? account.userID, account]))
 }
@@ -120,5 +120,7 @@ async function accountsNear(
 function valuesOf(rule: ComparedSystems['config']['correlation'][number], person: User) {
   if (rule.kind === 'login') return []
   const values = rule.kind === 'id' ? [person.id ?? person.userID] : person.attributes.values(rule.source)
-  return values.filter((value) => value.trim() !== '').map((value) => ({ attribute: rule.target, value }))
+  return values
+    .filter((value) => value.trim() !== '')
+    .map((value) => ({ attribute: rule.target, value, caseExact: isExact(rule) }))
 }

@@ -1,7 +1,7 @@
 import type { AccountName } from '#features/reconciliation/plan/difference.ts'
 import type { User } from '#identity/user.ts'
 import { accountsHaving, findAccount } from './people-source.ts'
-import { type ComparedSystems, ruleName } from './systems.ts'
+import { type ComparedSystems, isExact, ruleName } from './systems.ts'
 
 interface FoundAccounts {
   /** None, the account of the person, or several that the rule can't decide between. */
@@ -33,7 +33,8 @@ export async function accountsFor(systems: ComparedSystems, name: AccountName): 
   }
   for (const [i, rule] of config.correlation.entries()) {
     const attribute = rule.kind === 'login' ? 'userID' : rule.target
-    const found = await Promise.all((keys[i] ?? []).map((value) => accountsHaving(target, attribute, value)))
+    const values = keys[i] ?? []
+    const found = await Promise.all(values.map((value) => accountsHaving(target, attribute, value, isExact(rule))))
     const accounts = new Map(found.flat().map((account) => [account.id ?? account.userID, account]))
     if (accounts.size > 0) return { accounts: [...accounts.values()], rule: ruleName(rule), login }
   }

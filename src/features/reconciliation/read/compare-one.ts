@@ -6,9 +6,10 @@ import type { User } from '#identity/user.ts'
 import { GatewayError } from '#kernel/errors.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
 import { ComparisonFile, rowKey } from './comparison-file.ts'
-import { peopleWithLogin } from './login-index.ts'
+import { loginIndex } from './login-index.ts'
+import { withMissingGroups } from './missing-groups.ts'
 import { accountsHaving, findAccount, nameOf } from './people-source.ts'
-import { type ComparedSystems, type Keyed, policyOf, ruleName, type WantedUser } from './systems.ts'
+import { type ComparedSystems, isExact, type Keyed, policyOf, type WantedUser } from './systems.ts'
 
 const width = 8
 /** People and accounts that may have to do with each other. More are not a matter of one person. */
@@ -34,15 +35,22 @@ export interface ComparedOne {
  * The difference of one person, or of an account that no person has, as both systems are now. Undefined if there is none,
  * or if neither exists or is in scope any more. Reads only the people and accounts that correlation can connect with them.
  */
-export async function compareOne(
+export async function compareOne(systems: ComparedSystems, pair: OnePair): Promise<ComparedOne | undefined> {
+  const found = await compareAlone(systems, pair)
+  return found && { ...found, difference: await withMissingGroups(systems.target, found.difference) }
+}
+
+/** The same without what the target's groups say. */
+export async function compareAlone(
   systems: ComparedSystems,
   { source, target }: OnePair,
 ): Promise<ComparedOne | undefined> {
   const { config, target: accounts } = systems
   const person = source && (await systems.source.find(source))
   const account = target && (await findAccount(accounts, target))
-  const near = await neighborsOf(systems, [person ?? []].flat(), [account ?? []].flat())
-  const file = new ComparisonFile(config.correlation.map(ruleName), !accounts.userIdIsLogin)
+  const doubt = source === undefined && account !== undefined ? await unmappedPeople(systems) : noDoubt
+  const near = await neighborsOf(systems, person === undefined ? doubt.people : [person], [account ?? []].flat())
+  const file = new ComparisonFile(config.correlation, !accounts.userIdIsLogin)
   try {
     await file.addPeople([...near.people.values()])
     await file.addAccounts([...near.accounts.values()])
@@ -57,7 +65,8 @@ export async function compareOne(
       return { difference, user: await systems.mapping.user(person) }
     }
     const row = file.spares('', mostNeighbors).find(({ key }) => key === near.account)
-    const extra = row?.isInvolved === false ? decideExtra(row.key, row.account, policy, file.unmapped()) : undefined
+    const extra =
+      row?.isInvolved === false ? decideExtra(row.key, row.account, policy, file.unmapped() + doubt.more) : undefined
     return extra && { difference: extra }
   } finally {
     file.close()
@@ -77,6 +86,25 @@ export async function answers(systems: ComparedSystems): Promise<boolean> {
     signal?.throwIfAborted()
     return false
   }
+}
+
+/** More people who could not be mapped are not looked at one by one. */
+const mostUnmapped = 20
+const noDoubt = { people: [], more: 0 }
+
+/**
+ * People who may have any account, since no one knows which login they get: with `people`, their own accounts tell. A login
+ * that is copied finds them without being mapped.
+ */
+async function unmappedPeople(
+  systems: ComparedSystems,
+): Promise<{ readonly people: readonly User[]; readonly more: number }> {
+  if (systems.mapping.loginSource !== undefined) return noDoubt
+  const index = await loginIndex(systems)
+  const more = index.unmapped()
+  if (more > mostUnmapped) return { people: [], more }
+  const people = await inParallel(index.unmappedPeople(mostUnmapped), width, (name) => systems.source.find(name))
+  return { people: people.filter((one) => one !== undefined), more: 0 }
 }
 
 interface Neighbors {
@@ -140,7 +168,7 @@ async function accountsOf(systems: ComparedSystems, { entry, keys }: Keyed<Perso
     }),
     ...config.correlation.flatMap((rule, i) =>
       (keys[i] ?? []).map((value) => () => {
-        return accountsHaving(target, rule.kind === 'login' ? 'userID' : rule.target, value)
+        return accountsHaving(target, rule.kind === 'login' ? 'userID' : rule.target, value, isExact(rule))
       }),
     ),
     ...(wanted === undefined ? [] : [() => accountsHaving(target, 'userID', wanted.login)]),
@@ -169,9 +197,9 @@ async function personNamed({ source }: ComparedSystems, name: string): Promise<r
 
 async function peopleHaving(systems: ComparedSystems, rule: CorrelationRule, value: string): Promise<readonly User[]> {
   const { source, mapping } = systems
-  if (rule.kind === 'attribute') return source.having(rule.source, value)
+  if (rule.kind === 'attribute') return source.having(rule.source, value, isExact(rule))
   if (rule.kind === 'id') return personNamed(systems, value)
   if (mapping.loginSource !== undefined) return source.having(mapping.loginSource, value)
-  const names = await peopleWithLogin(systems, value)
+  const names = (await loginIndex(systems)).peopleWithLogin(value)
   return (await inParallel(names, width, (name) => source.find(name))).filter((one) => one !== undefined)
 }

@@ -283,6 +283,72 @@ describe('a comparison', () => {
     expect((await compareOne(systems, { target: differences[0]?.target }))?.difference).toEqual(differences[0])
     const ada = await target.lookupUserByLogin('ada.l')
     expect(await compareOne(systems, { target: { id: ada?.id, login: 'ada.l' } })).toBeUndefined()
+    // Each turn of a worker reads the logins again.
+    const turn = () => ({ ...systems, signal: new AbortController().signal })
+    const extra = { target: differences[0]?.target }
+    expect((await compareOne(turn(), extra))?.difference).toEqual(differences[0])
+    await addUser(source, '2', { first: ['Eve'], last: ['X'] })
+    expect(await compareOne(turn(), extra)).toBeUndefined()
+  })
+
+  test('an extra account alone is as unsure as in a whole plan, where a login is made by a template', async () => {
+    const spec = `attributes: [{ name: TREMOLO_USER_ID, source: "\${first}.\${last}", sourceType: composite }]\ncorrelation: [login, { attribute: mail }]\nextra: delete\n`
+    const { source, target, systems } = await open({ spec })
+    const { mapping: own } = systems
+    const user = own.user.bind(own)
+    own.user = async (found) => {
+      if (found.attributes.has('first')) return user(found)
+      throw new GatewayError('BAD_REQUEST', 'no first name', { publicText: 'The first name is missing.' })
+    }
+    await addUser(source, '1', { mail: ['eve@x'] })
+    await addUser(target, 'eve.y', { mail: ['eve@x'] })
+    await addUser(target, 'gone')
+    const differs = async () => {
+      const { differences } = await compareWhole(systems)
+      const extra = differences.find(({ target: name }) => name?.login === 'gone')
+      const turn = { ...systems, signal: new AbortController().signal }
+      expect((await compareOne(turn, { target: extra?.target }))?.difference.action).toBe(extra?.action)
+      return extra?.action
+    }
+    // The account of the person who could not be mapped is found by mail.
+    expect(await differs()).toBe('delete')
+    await addUser(source, '2')
+    expect(await differs()).toBe('report')
+    for (let i = 0; i < 30; i++) await addUser(source, `no-${i}`)
+    expect(await differs()).toBe('report')
+  })
+
+  test('names groups that the target lacks, and moves members of a group that the source renames or deletes', async () => {
+    const { source, target, systems, compared } = await open({ spec: `${mapping}different: change\ngroups: all\n` })
+    await addUser(source, 'ada', {}, ['staff'])
+    await addUser(target, 'ada', {}, ['staff'])
+    const [none] = (await compared()).differences
+    expect(none).toBeUndefined()
+    const only = async () => {
+      const [one] = (await compared()).differences
+      expect((await compareOne(systems, { source: one?.source }))?.difference).toEqual(one)
+      return one
+    }
+    await source.updateGroup('staff', { attributes: {}, newName: 'crew' }, quietRequest)
+    expect(await only()).toMatchObject({
+      groups: { add: ['crew'], remove: ['staff'] },
+      reason: '2 memberships differ. The target does not have the group "crew".',
+    })
+    await source.deleteGroup('crew', quietRequest)
+    expect(await only()).toMatchObject({ groups: { add: [], remove: ['staff'] }, removes: true })
+  })
+
+  test('an externalId connects exactly, and other attributes without regard to letter case', async () => {
+    const spec = `${mapping}correlation: [{ attribute: externalId }]\nmissing: create\n`
+    const { source, target, systems, lines } = await open({ spec })
+    await addUser(source, 'ada', { externalId: ['A1'] })
+    await addUser(target, 'x', { externalId: ['a1'] })
+    expect(await lines()).toEqual(['extra – → x: report', 'missing ada → –: create'])
+    expect(await compareOne(systems, { source: { id: await idOf(source, 'ada'), login: 'ada' } })).toMatchObject({
+      difference: { kind: 'missing' },
+    })
+    await addUser(target, 'y', { externalId: ['A1'] })
+    expect(await lines()).toContain('different ada → y by externalId: report')
   })
 
   test('a branch of the directory is a source', async () => {

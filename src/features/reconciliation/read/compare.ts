@@ -1,13 +1,14 @@
 import type { Policy } from '#features/reconciliation/plan/decide.ts'
 import type { ComparedCounts, ComparisonPart, Difference } from '#features/reconciliation/plan/difference.ts'
 import { inParallel } from '#kernel/in-parallel.ts'
-import { compareOne } from './compare-one.ts'
+import { compareAlone } from './compare-one.ts'
 import { ComparisonFile } from './comparison-file.ts'
 import { peoplePart, sparesPart } from './decided-rows.ts'
 import { canMerge, compareSorted } from './merge.ts'
+import { withMissingGroups } from './missing-groups.ts'
 import { pageSize, targetPage } from './people-source.ts'
 import { readPeople } from './read-people.ts'
-import { type ComparedSystems, policyOf, ruleName } from './systems.ts'
+import { type ComparedSystems, policyOf } from './systems.ts'
 import { readWhole } from './whole-pages.ts'
 
 /** How often a comparison reports that it is still at work. */
@@ -31,10 +32,19 @@ interface Place {
  * TARGET_FAILED if its answers contradict each other.
  */
 export async function* compare(systems: ComparedSystems, resumeAt?: string): AsyncGenerator<ComparisonPart> {
-  if (canMerge(systems)) return yield* compareSorted(systems, resumeAt)
+  const groups = new Map<string, Promise<boolean>>()
+  const parts = canMerge(systems) ? compareSorted(systems, resumeAt) : compareRead(systems, resumeAt)
+  for await (const part of parts) {
+    const noted = inParallel(part.differences, width, (one) => withMissingGroups(systems.target, one, groups))
+    yield { ...part, differences: await noted }
+  }
+}
+
+/** Reads both sides to their end first. */
+async function* compareRead(systems: ComparedSystems, resumeAt?: string): AsyncGenerator<ComparisonPart> {
   const { config, target, folder, signal } = systems
   const start = readPlace(resumeAt)
-  const file = new ComparisonFile(config.correlation.map(ruleName), !target.userIdIsLogin, folder)
+  const file = new ComparisonFile(config.correlation, !target.userIdIsLogin, folder)
   try {
     const preparation = prepare(file, systems)
     let reported = performance.now()
@@ -97,7 +107,7 @@ class Doubts {
       const isDoubtful = (kind === 'missing' && this.#changed.target) || (kind === 'extra' && this.#changed.source)
       if (!isDoubtful) return [difference]
       if (this.#confirmed++ >= mostConfirmed) return [onlyReported(difference)]
-      const present = await compareOne(this.#systems, { source, target })
+      const present = await compareAlone(this.#systems, { source, target })
       return present === undefined ? [] : [present.difference]
     })
     const left = confirmed.flat()

@@ -5,6 +5,7 @@ import type { AccountLink } from '#features/reconciliation/plan/difference.ts'
 import { ComparisonFile } from './comparison-file.ts'
 import type { Keyed } from './systems.ts'
 
+const rule = (name: string) => ({ kind: 'attribute', source: name, target: name }) as const
 const person = (id: string, ...keys: string[][]): Keyed<Person> => ({
   entry: { name: { id, login: id }, wanted: { login: `login-${id}`, attributes: {}, groups: [] } },
   inScope: true,
@@ -22,7 +23,7 @@ async function connect(
   accounts: readonly Keyed<Account>[],
   links: readonly AccountLink[],
 ): Promise<Record<string, string>> {
-  const file = new ComparisonFile(['first', 'second'], true)
+  const file = new ComparisonFile([rule('first'), rule('externalId')], true)
   onTestFinished(() => file.close())
   await file.addPeople(people)
   await file.addAccounts(accounts)
@@ -66,12 +67,12 @@ function expected(
   for (const { target } of links) {
     if (target !== undefined && known.has(target) && !linkedInScope.has(target)) taken.add(target)
   }
-  for (const [i, rule] of ['link', 'first', 'second'].entries()) {
+  for (const [i, rule] of ['link', 'first', 'externalId'].entries()) {
     const meets = (one: Keyed<Person>, other: Keyed<Account>): boolean =>
       i === 0
         ? linkOf(one.entry.name.id ?? '')?.target === other.entry.login
         : (one.keys[i - 1] ?? []).some((key) =>
-            other.keys[i - 1]?.some((own) => own.toLowerCase() === key.toLowerCase()),
+            other.keys[i - 1]?.some((own) => (i === 2 ? own === key : own.toLowerCase() === key.toLowerCase())),
           )
     const open = people.filter(({ entry }) => !decided.has(entry.name.id ?? ''))
     const free = accounts.filter(({ entry }) => !taken.has(entry.login))
@@ -99,7 +100,7 @@ test('an account that is ambiguous by one rule is not given away by the next', a
   expect(await connect(people, [account('1', ['x'], ['y'])], [])).toEqual({
     a: '? by first',
     b: '? by first',
-    c: '? by second',
+    c: '? by externalId',
   })
 })
 
@@ -126,7 +127,7 @@ test('links and rules connect exactly whom they should', async () => {
 })
 
 test('long, odd and equal ids stay apart, and a repeated user counts once', async () => {
-  const file = new ComparisonFile(['first'], true)
+  const file = new ComparisonFile([rule('first')], true)
   onTestFinished(() => file.close())
   const long = 'x'.repeat(10_000)
   const odd = [long, `${long}y`, '\0', 'a\0', '\ud800', 'A', 'a']

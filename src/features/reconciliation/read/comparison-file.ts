@@ -9,11 +9,12 @@ import {
   type StatementSync,
 } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
+import type { CorrelationRule } from '#config/configuration/configuration.ts'
 import type { Account, Person } from '#features/reconciliation/plan/compared-entry.ts'
 import type { Match } from '#features/reconciliation/plan/decide.ts'
 import type { AccountName } from '#features/reconciliation/plan/difference.ts'
 import { newId } from '#kernel/ids.ts'
-import type { Keyed, Links, RuleKeys } from './systems.ts'
+import { isExact, type Keyed, type Links, type RuleKeys, ruleName } from './systems.ts'
 import { unreliable } from './whole-pages.ts'
 
 /** What is known of a person: the numbers are those of the file. */
@@ -71,7 +72,7 @@ function bounded(text: string): string {
   return `${text.slice(0, 100).toWellFormed().replaceAll('\0', '')}#${createHash('sha256').update(JSON.stringify(text)).digest('hex')}`
 }
 
-/** Letter case doesn't count when accounts are looked for. */
+/** Letter case doesn't count when accounts are looked for, except by exact rules. */
 const folded = (text: string): string => bounded(text.toLowerCase())
 
 /**
@@ -81,13 +82,14 @@ const folded = (text: string): string => bounded(text.toLowerCase())
 export class ComparisonFile {
   readonly #database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
-  /** The names of the rules; the first one is that of links. */
-  readonly #rules: readonly string[]
+  /** The first one is that of links. */
+  readonly #rules: readonly { readonly name: string; readonly isExact: boolean }[]
   readonly #targetHasIds: boolean
 
   /** In memory without a folder. */
-  constructor(rules: readonly string[], targetHasIds: boolean, folder?: string) {
-    this.#rules = ['link', ...rules]
+  constructor(rules: readonly CorrelationRule[], targetHasIds: boolean, folder?: string) {
+    const named = rules.map((rule) => ({ name: ruleName(rule), isExact: isExact(rule) }))
+    this.#rules = [{ name: 'link', isExact: true }, ...named]
     this.#targetHasIds = targetHasIds
     const file = folder === undefined ? ':memory:' : join(folder, `comparison-${newId()}.tmp`)
     this.#database = new DatabaseSync(file)
@@ -141,12 +143,25 @@ export class ComparisonFile {
         count++
         for (const [i, values] of keyed.keys.entries())
           for (const value of values)
-            this.#run(`insert or ignore into ${keyTable} values (?, ?, ?)`, i + 1, folded(value), lastInsertRowid)
+            this.#run(
+              `insert or ignore into ${keyTable} values (?, ?, ?)`,
+              i + 1,
+              this.#key(i + 1, value),
+              lastInsertRowid,
+            )
       }
       return count
     })
     await setImmediate()
     return fresh
+  }
+
+  #key(rule: number, value: string): string {
+    return this.#rules[rule]?.isExact === true ? bounded(value) : folded(value)
+  }
+
+  #keysIn(value: SQLOutputValue | undefined, rule: number): readonly string[] {
+    return ((JSON.parse(text(value)) as RuleKeys)[rule - 1] ?? []).map((key) => this.#key(rule, key))
   }
 
   /** A page that moved while others were read has an entry again. */
@@ -180,7 +195,7 @@ export class ComparisonFile {
       if (rule === 0) continue
       const open = `select n, keys from people where state = ${states.open} and n > ? order by n limit ${chunkSize}`
       yield* this.#portions(open, [0], (row) => {
-        this.#connect(Number(row['n']), rule, keysIn(row['keys'], rule))
+        this.#connect(Number(row['n']), rule, this.#keysIn(row['keys'], rule))
         return [Number(row['n'])]
       })
     }
@@ -293,7 +308,7 @@ export class ComparisonFile {
     return Array.from(byNumber.values(), ({ n, blocked, keys, data }) => {
       const { name } = JSON.parse(text(data)) as Account
       const isBlocked = blocked !== null && Number(blocked) < rule
-      return { n: Number(n), name, isBlocked, values: rule === 0 ? [rowKey(name)] : keysIn(keys, rule) }
+      return { n: Number(n), name, isBlocked, values: rule === 0 ? [rowKey(name)] : this.#keysIn(keys, rule) }
     })
   }
 
@@ -326,7 +341,7 @@ export class ComparisonFile {
   }
 
   #matchOf({ n, login, state, rule, candidates, account }: Row): Match {
-    const name = this.#rules[Number(rule)] ?? ''
+    const name = this.#rules[Number(rule)]?.name ?? ''
     if (state === states.matched) return { kind: 'account', account: JSON.parse(text(account)) as Account, rule: name }
     if (state === states.ambiguous) {
       const { between, names } = JSON.parse(text(candidates)) as {
@@ -355,6 +370,12 @@ export class ComparisonFile {
     }))
   }
 
+  /** People in scope who could not be mapped, as they were read. */
+  unmappedPeople(limit: number): AccountName[] {
+    const statement = `select data from people where login is null and state <> ${states.outside} limit ?`
+    return this.#all(statement, limit).map(({ data }) => (JSON.parse(text(data)) as Person).name)
+  }
+
   /** How many people without an account could not be mapped. */
   unmapped(): number {
     const [row] = this.#all(
@@ -381,6 +402,3 @@ export class ComparisonFile {
 type Row = Record<string, SQLOutputValue>
 
 const text = (value: SQLOutputValue | undefined): string => (typeof value === 'string' ? value : '')
-
-const keysIn = (value: SQLOutputValue | undefined, rule: number): readonly string[] =>
-  ((JSON.parse(text(value)) as RuleKeys)[rule - 1] ?? []).map(folded)

@@ -5,7 +5,7 @@ import { inParallel } from '#kernel/in-parallel.ts'
 import { ComparisonFile, rowKey } from './comparison-file.ts'
 import { peoplePart, sparesPart } from './decided-rows.ts'
 import { byLogin, findAccount, nameOf, targetPage } from './people-source.ts'
-import { type ComparedSystems, policyOf, ruleName } from './systems.ts'
+import { type ComparedSystems, policyOf } from './systems.ts'
 import { type Page, requireTotal, unreliable } from './whole-pages.ts'
 
 const width = 8
@@ -178,7 +178,7 @@ async function compareRange(
     people: new Set(keyed.map(({ entry }) => rowKey(entry.name))),
     accounts: new Set(accounts.map((user) => rowKey(nameOf(user, target)))),
   }
-  const file = new ComparisonFile(config.correlation.map(ruleName), !target.userIdIsLogin)
+  const file = new ComparisonFile(config.correlation, !target.userIdIsLogin)
   try {
     const linked = await systems.links(keyed.map(({ entry }) => entry.name.id ?? entry.name.login))
     const found = await inParallel(linked, width, ({ target: id }) =>

@@ -30,8 +30,8 @@ export interface PeopleSource {
   sortedPage?(after: string | undefined, attributes: readonly string[] | undefined): Promise<Page<User>>
   count(): Promise<number | undefined>
   find(name: AccountName): Promise<User | undefined>
-  /** People with a value; `userID` and `id` are their own. At most eleven. */
-  having(attribute: string, value: string): Promise<readonly User[]>
+  /** People with a value; `userID` and `id` are their own. Letter case counts only if it is exact. At most eleven. */
+  having(attribute: string, value: string, caseExact?: boolean): Promise<readonly User[]>
 }
 
 /** Whether a person of the source should have an account. Entries without a login are not people. */
@@ -82,7 +82,7 @@ function targetPeople(
     }),
     count: async () => (await target.searchUsers({ filter, offset: 0, limit: 1, attributes: [] })).total,
     find: (wanted) => findAccount(target, wanted),
-    having: (attribute, value) => accountsHaving(target, attribute, value),
+    having: (attribute, value, caseExact) => accountsHaving(target, attribute, value, caseExact),
   }
 }
 
@@ -103,12 +103,17 @@ export async function findAccount(target: LookupTarget, { id, login }: AccountNa
 }
 
 /** At most eleven. */
-export async function accountsHaving(target: LookupTarget, attribute: string, value: string): Promise<readonly User[]> {
+export async function accountsHaving(
+  target: LookupTarget,
+  attribute: string,
+  value: string,
+  caseExact = false,
+): Promise<readonly User[]> {
   if (attribute === 'userID') {
     const found = await target.lookupUserByLogin(value)
     return found === undefined ? [] : [found]
   }
-  const filter: Filter = { kind: 'equal', attribute, value, caseExact: false }
+  const filter: Filter = { kind: 'equal', attribute, value, caseExact }
   return (await target.searchUsers({ filter, offset: 0, limit: mostFound })).items
 }
 
@@ -163,10 +168,10 @@ class DirectoryPeople implements PeopleSource {
     return byId.flat().find(isMeant)
   }
 
-  async having(attribute: string, value: string): Promise<readonly User[]> {
+  async having(attribute: string, value: string, caseExact = false): Promise<readonly User[]> {
     const { base, login } = this.#source
     const name = attribute === 'userID' ? login : attribute
-    const filter = and(this.#isPerson, { kind: 'equal', attribute: name, value, caseExact: false })
+    const filter = and(this.#isPerson, { kind: 'equal', attribute: name, value, caseExact })
     const found = await this.#users(await this.#directory.search({ base, scope: 'sub', filter, limit: mostFound }))
     return found.filter(({ userID }) => userID !== '')
   }

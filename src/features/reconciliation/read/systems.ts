@@ -65,6 +65,10 @@ export async function openSystems(
 /** What plans call a rule. */
 export const ruleName = (rule: CorrelationRule): string => (rule.kind === 'login' ? 'login' : rule.target)
 
+/** Letter case counts in an `externalId` (RFC 7643), so that an application can be asked for one. */
+export const isExact = (rule: CorrelationRule): boolean =>
+  rule.kind !== 'login' && rule.target.toLowerCase() === 'externalid'
+
 export const policyOf = ({ config, target, mapping }: ComparedSystems): Policy => ({
   missing: config.missing,
   different: config.different,
