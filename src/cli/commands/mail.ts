@@ -48,7 +48,7 @@ export const mailCommand = defineCommand({
       run: retry,
     },
   },
-  examples: ['gatehouse mail list --state failed', 'gatehouse mail retry 0199c3 --reason "mail server is back"'],
+  examples: ['gatehouse mail list --state failed', 'gatehouse mail retry ID --reason "mail server is back"'],
   describe: (error) =>
     error instanceof GatewayError && error.code === 'CONFLICT'
       ? 'only a mail that failed or may not have arrived can be sent again'

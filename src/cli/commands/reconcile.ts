@@ -18,6 +18,7 @@ import {
 import { withDatabase } from '#cli/command-line/installation.ts'
 import { databaseOptions, outputOption } from '#cli/command-line/options.ts'
 import { Progress } from '#cli/command-line/progress.ts'
+import { quoted } from '#cli/init/folder-commands.ts'
 import {
   differenceKinds,
   type PlanState,
@@ -114,12 +115,18 @@ export const reconcileCommand = defineCommand({
   },
   examples: [
     'gatehouse reconcile plan chat',
-    'gatehouse reconcile rows 0199c3 --kind extra',
-    'gatehouse reconcile apply 0199c3 --reason "reviewed with the team"',
+    'gatehouse reconcile rows PLAN --kind extra',
+    'gatehouse reconcile apply PLAN --reason "reviewed with the team"',
     'gatehouse reconcile link chat ada U024BE7LH',
   ],
   describe: (error) => (error instanceof GatewayError && error.isRefusal ? error.publicText : messageOf(error)),
 })
+
+/** The command as the operator calls it, for the same database. An address may have a password, so it is left out. */
+const commandFor = ({ data, database }: ReconcileValues, words: string): string => {
+  const folder = data === databaseOptions.data.default ? '' : ` --data ${quoted(data)}`
+  return `${commandName()} reconcile ${words}${database === undefined ? folder : ' --database URL'}`
+}
 
 const maxText = 2_000
 
@@ -156,7 +163,7 @@ async function list(values: ReconcileValues, _: readonly string[], io: CommandOu
         ...(report === undefined ? ['    never compared'] : driftLines({ report, differsSince })),
       ],
       noun: 'plans of reconciliations',
-      hint: `Make the first one with "${commandName()} reconcile plan NAME".`,
+      hint: `Make the first one with "${commandFor(values, 'plan NAME')}".`,
     })
   })
 }
@@ -174,7 +181,7 @@ async function plan(values: ReconcileValues, [name = '']: readonly string[], io:
     const { plan: requested, isNew } = await plans.request(name, act)
     if (!isNew)
       io.stderr(`The plan ${requested.id} of ${name} is ${requested.state}: it is followed instead of a new one.`)
-    return await follow(plans, requested.id, wait, io)
+    return await follow(plans, requested.id, { values, wait }, io)
   })
 }
 
@@ -182,8 +189,9 @@ async function apply(values: ReconcileValues, [id = '']: readonly string[], io: 
   const act = readAct(values)
   const wait = readWait(values)
   return await withPlans(values, async (plans) => {
+    await find(plans, id, values)
     await plans.approve(id, act)
-    return await follow(plans, id, wait, io)
+    return await follow(plans, id, { values, wait }, io)
   })
 }
 
@@ -199,12 +207,17 @@ const underWay: ReadonlySet<PlanState> = new Set(['requested', 'comparing', 'app
 const succeeded: ReadonlySet<PlanState> = new Set(['planned', 'applied'])
 
 /** Shows how a plan proceeds until it ends or waits. Returns the exit code. */
-async function follow(plans: ReconciliationPlans, id: string, wait: number, io: CommandOutput): Promise<number> {
+async function follow(
+  plans: ReconciliationPlans,
+  id: string,
+  { values, wait }: { readonly values: ReconcileValues; readonly wait: number },
+  io: CommandOutput,
+): Promise<number> {
   const shown = new Progress()
   const started = performance.now()
   try {
     for (;;) {
-      const found = await find(plans, id)
+      const found = await find(plans, id, values)
       const { plan: now, progress } = found
       if (!underWay.has(now.state)) {
         shown.end()
@@ -212,7 +225,7 @@ async function follow(plans: ReconciliationPlans, id: string, wait: number, io: 
         const isOpen = now.state === 'planned' && progress.open > 0
         if (isOpen)
           io.stdout(
-            `Review it with "${commandName()} reconcile rows ${id}", then run "${commandName()} reconcile apply ${id}".`,
+            `Review it with "${commandFor(values, `rows ${id}`)}", then run "${commandFor(values, `apply ${id}`)}".`,
           )
         io.result(wirePlan(found))
         return succeeded.has(now.state) && progress.failed === 0 ? 0 : 1
@@ -238,21 +251,21 @@ const progressText = ({ plan: { state, counts }, progress }: PlanProgress): stri
 const outcomes = (progress: Readonly<Record<RowState, number>>): string[] =>
   rowStates.flatMap((state) => (progress[state] === 0 ? [] : [`${progress[state]} ${state}`]))
 
-async function find(plans: ReconciliationPlans, id: string): Promise<PlanProgress> {
+async function find(plans: ReconciliationPlans, id: string, values: ReconcileValues): Promise<PlanProgress> {
   const found = await plans.get(id)
   if (found !== undefined) return found
-  throw new Error(`there is no plan "${id}"; "${commandName()} reconcile list" shows the last ones`)
+  throw new Error(`there is no plan "${id}"; "${commandFor(values, 'list')}" shows the last ones`)
 }
 
 async function show(values: ReconcileValues, [id = '']: readonly string[], io: CommandOutput): Promise<void> {
   const limit = readLimit(values.limit)
   await withPlans(values, async (plans) => {
-    const found = await find(plans, id)
+    const found = await find(plans, id, values)
     const first: PlanRow[] = []
     for await (const row of allRows(plans, id, {}, limit)) first.push(row)
     const more = Object.values(found.progress).reduce((sum, count) => sum + count, 0) - first.length
     printLines([...planLines(found), ...(first.length === 0 ? [] : ['']), ...first.flatMap(rowLines)], io)
-    if (more > 0) io.stdout(`and ${more} more: "${commandName()} reconcile rows ${id}" lists them`)
+    if (more > 0) io.stdout(`and ${more} more: "${commandFor(values, `rows ${id}`)}" lists them`)
     io.result({ ...wirePlan(found), rows: first.map(wireRow) })
   })
 }
@@ -263,7 +276,7 @@ async function rows(values: ReconcileValues, [id = '']: readonly string[], io: C
   const kind = readWord('kind', values.kind, differenceKinds)
   const limit = values.csv ? Number.POSITIVE_INFINITY : readLimit(values.limit)
   await withPlans(values, async (plans) => {
-    await find(plans, id)
+    await find(plans, id, values)
     const found = allRows(plans, id, { state, kind, login }, limit)
     if (values.csv) {
       io.stdout(csvText(csvHeader))
@@ -303,6 +316,7 @@ function act(change: 'pause' | 'resume' | 'stop') {
   return async (values: ReconcileValues, [id = '']: readonly string[], io: CommandOutput): Promise<void> => {
     const request = readAct(values)
     await withPlans(values, async (plans) => {
+      await find(plans, id, values)
       const { state } = await plans[change](id, request)
       io.stdout(`${id} is ${state}`)
       io.result({ id, state })
@@ -337,7 +351,9 @@ async function unlink(
   const request = readAct(values)
   await withPlans(values, async (plans) => {
     if (!(await plans.unlink(reconciliation, source, request)))
-      throw new Error(`${reconciliation} has no link of "${source}"; "${commandName()} reconcile links" lists them`)
+      throw new Error(
+        `${reconciliation} has no link of "${source}"; "${commandFor(values, `links ${quoted(reconciliation)}`)}" lists them`,
+      )
     io.stdout(`${source} is no longer linked`)
     io.result({ reconciliation, source })
   })

@@ -92,7 +92,7 @@ export const workflowCommand = defineCommand({
   examples: [
     'gatehouse workflow list --state incident',
     'gatehouse workflow list --unfinished',
-    'gatehouse workflow cancel 0199c3 --reason "requested by mistake"',
+    'gatehouse workflow cancel ID --reason "requested by mistake"',
   ],
   describe: (error) => {
     if (error instanceof NewerChange) return error.publicText

@@ -167,7 +167,7 @@ export class PlanWorker {
 
   /** A plan that has begun, or that knows who has changed, waits for its reconciliation, which may be set aside. */
   async #withoutConfiguration(plan: ClaimedPlan): Promise<void> {
-    const problem = `There is no reconciliation "${plan.reconciliation}" in the configuration that is served.`
+    const problem = `There is no reconciliation "${plan.reconciliation}" in the configuration that is served. Correct the name, or see with "gatehouse check" why it is set aside.`
     const hasBegun = plan.resumeAt !== undefined || plan.approval !== undefined
     if (hasBegun || plan.people !== undefined) await this.#retry(plan, problem, mostAttempts)
     else await this.#fail(plan, problem)
