@@ -87,3 +87,15 @@ test('another address of the target counts, and another secret does not', () => 
   const literal = (token: string) => withText('#[CHAT_TOKEN:none]', token)
   expect(definitionOf(literal('hunter2'))).toBe(definitionOf(literal('hunter3')))
 })
+
+test('of a directory, only the targets whose users are in it count', () => {
+  const ofDirectory = withText('{ target: people }', '{ directory: "ou=people,o=Tremolo" }')
+  const more = (inDirectory: boolean) => `${ofDirectory}---
+apiVersion: gatehouse.dev/v1
+kind: Target
+metadata: { name: acme-users }
+spec: { className: targets.Database, inDirectory: ${inDirectory} }
+`
+  expect(definitionOf(more(false))).toBe(definitionOf(ofDirectory))
+  expect(definitionOf(more(true))).not.toBe(definitionOf(ofDirectory))
+})

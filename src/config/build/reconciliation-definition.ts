@@ -17,8 +17,9 @@ const unrelated: ReadonlySet<string> = new Set([
 const credentials = /:\/\/[^/?#\s@]*@/g
 
 /**
- * A hash of everything that decides what a plan finds and does: the reconciliation, both systems, the mappings and the
- * workflows. Of secrets it has the names only, so it stays the same when they are renewed, and no one can guess them by it.
+ * A hash of the objects that decide what a plan finds and does: the reconciliation, both systems, the mappings and the
+ * workflows that it names, not those that these call. Of secrets it has the names only, so it stays the same when they are
+ * renewed, and no one can guess them by it.
  */
 export function reconciliationDefinition(
   { source: { gateway } }: Pick<ReconciliationSpec, 'source'>,
@@ -26,10 +27,14 @@ export function reconciliationDefinition(
   context: BuildContext,
 ): string {
   const { draft } = context.state
-  const targets = source.kind === 'target' ? [source.name, target] : [...draft.targets.keys()]
+  const isOutside = (name: string): boolean => draft.outsideDirectory.has(name) || draft.resourceTargets.has(name)
+  // A tenant that an operator adds changes no directory.
+  const sources =
+    source.kind === 'target' ? [source.name] : [...draft.targets.keys()].filter((name) => !isOutside(name))
+  const targets = new Set([...sources, target])
   const used = [
     context.document,
-    ...targets.map((name) => draft.targets.get(name)?.document),
+    ...Array.from(targets, (name) => draft.targets.get(name)?.document),
     ...Object.values(workflows).map((name) => draft.workflows.get(name)?.document),
     ...(source.kind === 'directory' ? draft.inserts.map(({ document }) => document) : []),
     ...draft.applications.flatMap(({ config, document }) => (config.name === gateway ? [document] : [])),

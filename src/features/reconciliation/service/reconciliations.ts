@@ -37,7 +37,7 @@ export interface ReconciliationServices {
 }
 
 interface ReconciliationParts {
-  readonly configuration: Pick<Configuration, 'reconciliations' | 'targets'>
+  readonly configuration: Pick<Configuration, 'reconciliations' | 'targets' | 'outsideDirectory'>
   readonly services: ReconciliationServices
   /** See `RunService.prepare`. */
   prepare(call: WorkflowCall): Promise<NewRun>
@@ -83,8 +83,11 @@ export class Reconciliations implements ReconciliationRuntime {
 
   /** The incremental ones. Changes at the target of a reconciliation are its own. */
   get followed(): readonly FollowedSource[] {
+    const { outsideDirectory = new Set() } = this.#parts.configuration
+    const isInDirectory = (at: string): boolean => at !== ownTarget && !outsideDirectory.has(at)
     return Array.from(this.configured).flatMap(([name, { incremental, source, target }]) => {
-      const counts = (at: string): boolean => (source.kind === 'target' ? at === source.name : at !== target)
+      const counts = (at: string): boolean =>
+        source.kind === 'target' ? at === source.name : at !== target && isInDirectory(at)
       return incremental ? [{ name, counts }] : []
     })
   }
