@@ -415,11 +415,6 @@ describe('the documents of the APIs', () => {
       'tokens',
       'scim-tokens',
     ]
-    const newToken = { client: 'okta', name: 'default', expiresInDays: 30 }
-    const created = await administrator('POST', '/admin/scim-tokens', newToken)
-    expect([created.status, (await administrator('POST', '/admin/scim-tokens', newToken)).status]).toEqual([201, 409])
-    const revoked = await administrator('POST', `/admin/scim-tokens/${created.body.id}/revoke`, { reason: 'It leaked' })
-    expect(revoked.body.state).toBe('revoked')
     for (const path of [...pages, 'reconciliations', 'reconciliations/mirror']) {
       expect([path, (await administrator('GET', `/admin/${path}`)).status]).toEqual([path, 200])
     }
@@ -459,6 +454,11 @@ describe('the documents of the APIs', () => {
     expect((await mirror('POST', '/links/remove', { source, reason: 'a person' })).body).toEqual({ removed: true })
     const tenant = await administrator('POST', '/admin/scim-tenants', { name: 'acme' })
     expect([tenant.status, (await administrator('GET', '/admin/scim-tenants')).body.tenants.length]).toEqual([201, 1])
+    const newToken = { client: 'acme', name: 'default', expiresInDays: 30 }
+    const created = await administrator('POST', '/admin/scim-tokens', newToken)
+    expect([created.status, (await administrator('POST', '/admin/scim-tokens', newToken)).status]).toEqual([201, 409])
+    const revoked = await administrator('POST', `/admin/scim-tokens/${created.body.id}/revoke`, { reason: 'It leaked' })
+    expect(revoked.body.state).toBe('revoked')
     const changeTenant = (change: string, version: number) =>
       administrator('POST', `/admin/scim-tenants/acme/${change}`, { version, reason: 'a reason' })
     expect((await changeTenant('disable', 1)).body.version).toBe(2)

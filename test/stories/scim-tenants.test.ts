@@ -75,7 +75,7 @@ test('an operator adds a tenant and its token in the console, and ends both', as
   const versionOf = async () => (await send('GET', 'scim-tenants/acme')).body.version
   expect((await send('POST', 'scim-tenants/acme/remove', { version: await versionOf(), reason })).status).toBe(409)
   expect((await send('POST', 'scim-tenants/acme/disable', { version: await versionOf(), reason })).status).toBe(200)
-  await isAnswered(users, acme.token, 403)
+  await isAnswered(users, acme.token, 401)
   expect((await send('POST', 'scim-tenants/acme/enable', { version: await versionOf(), reason })).status).toBe(200)
   await isAnswered(users, acme.token, 200)
   expect((await send('POST', `scim-tokens/${acme.tokenId}/revoke`, { reason })).status).toBe(200)

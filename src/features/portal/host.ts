@@ -44,6 +44,8 @@ export interface PortalHost
     readonly tenants: Pick<TenantStore, 'list' | 'get' | 'add' | 'setDisabled' | 'remove'>
     /** Of the configuration, with those of the tenants. */
     readonly urls: readonly Pick<UrlConfig, 'hosts' | 'uri' | 'pattern'>[]
+    /** Those that chains of the configuration name, without tenants. */
+    readonly named: ReadonlySet<string>
   }
   readonly sessionChanges: ListenToSessions
   /** What a portal shows: orgs, links, reports, workflows. */

@@ -2,6 +2,7 @@ import type { AuditReader } from '#audit/audit-reader.ts'
 import type { AuditStore } from '#audit/store/audit-store.ts'
 import type { Configuration } from '#config/configuration/configuration.ts'
 import { isIssuedBy } from '#config/configuration/issuer.ts'
+import { isStored } from '#config/sources/stored-objects.ts'
 import type { VirtualDirectory } from '#directory/virtual-directory.ts'
 import type { FactorHost } from '#features/account/second-factors/factor-host.ts'
 import { type SecondFactorParts, SecondFactors } from '#features/account/second-factors/second-factors.ts'
@@ -82,7 +83,7 @@ export interface HostServices extends PasswordServices {
   readonly openUserDirectory: GatewayHost['openUserDirectory']
   readonly journals: Journals
   readonly clientTokens: ClientTokens
-  readonly scimClients: Omit<GatewayHost['scimClients'], 'urls'>
+  readonly scimClients: Omit<GatewayHost['scimClients'], 'urls' | 'named'>
   readonly runChanges: RunChanges
   readonly sessionChanges: SessionChanges
   readonly events: EventStreams
@@ -136,7 +137,11 @@ export function createHostFor(parts: HostParts): HostFor<GatewayHost> {
     openUserDirectory: services.openUserDirectory,
     journals: services.journals,
     clientTokens: services.clientTokens,
-    scimClients: { ...services.scimClients, urls: configuration.applications.flatMap(({ urls }) => urls) },
+    scimClients: {
+      ...services.scimClients,
+      urls: configuration.applications.flatMap(({ urls }) => urls),
+      named: namedClients(configuration),
+    },
     readStatistics: createStatistics(services.statistics, services.journals),
     audit: services.auditReader,
     reconciliations: {
@@ -211,6 +216,14 @@ function workflowParts({ configuration, services, runs, approvals }: HostParts) 
     reloadRoot: (workflow) => reloadRoot(tasks, workflow),
   } satisfies Partial<GatewayHost>
 }
+
+/** The clients that chains name, without those of tenants. */
+const namedClients = ({ chains }: Configuration): ReadonlySet<string> =>
+  new Set(
+    [...chains.values()]
+      .filter(({ at }) => !isStored(at))
+      .flatMap(({ mechanisms }) => mechanisms.flatMap(({ mechanism }) => mechanism.clients ?? [])),
+  )
 
 /** What the filters of the configuration offer to each other. */
 function pageParts(configuration: Configuration) {

@@ -145,6 +145,7 @@ export function fakeModuleHost(options: FakeHostOptions = {}): FakeModuleHost {
       tokens: absentStore('tokens of SCIM clients'),
       tenants: absentStore('tenants'),
       urls: [],
+      named: new Set(),
     },
     passwords: noPasswords,
     approvals: fakeService<ApprovalDesk>('approvals', options.approvals ?? {}),

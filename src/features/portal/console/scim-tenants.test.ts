@@ -42,7 +42,7 @@ async function open(facts: () => ConfigurationFacts = () => noFacts) {
     params: { administrators: 'filter;(groups=admins)', operators: 'filter;(groups=operators)' },
     now: Date.now,
     loaded,
-    scimClients: { tokens: one.clientTokens, tenants: one.tenants, urls },
+    scimClients: { tokens: one.clientTokens, tenants: one.tenants, urls, named: new Set(['umbrella']) },
     openUserDirectory: async (options) => one.userDirectory(options),
   })
   const path = '/admin/scim-tenants'
@@ -120,6 +120,7 @@ test('a tenant that the configuration has no place for is refused, and says why'
   const { one, add, get } = await open(() => facts)
   for (const [body, text] of [
     [{ name: 'mine' }, 'The configuration has Target "mine-users"'],
+    [{ name: 'umbrella' }, 'The configuration has a client "umbrella"'],
     [{ name: 'a', path: '/scim/v2' }, 'has a URL at /scim/v2'],
     [{ name: 'a', path: '/scim/v2/users' }, 'has a URL at /scim/v2'],
     [{ name: 'a', path: '/tenants/shared-x/scim' }, 'has a URL at (?<mount>'],

@@ -177,7 +177,7 @@ async function createTenant(parts: MainParts, exchange: Exchange): Promise<Gatew
   return answer(wireForm(scimTenant, describing(host.loaded?.describe(), exchange)(added)), 201)
 }
 
-/** Throws CONFLICT if the running configuration has its address, or an object with the name of one of its own. */
+/** Throws CONFLICT if the running configuration has its address, a client of its name, or an object with the name of one of its own. */
 function requireUnclaimed({ host }: MainParts, tenant: NewTenant): void {
   const names = new Set(tenantObjects({ ...tenant, version: 1 }).files.map(({ kind, name }) => `${kind}/${name}`))
   const object = host.loaded
@@ -185,6 +185,9 @@ function requireUnclaimed({ host }: MainParts, tenant: NewTenant): void {
     .objects.find(({ kind, name, file }) => !isStored(file) && names.has(`${kind}/${name}`))
   if (object !== undefined) {
     throw refusal(`The configuration has ${object.kind} "${object.name}". Choose another name.`)
+  }
+  if (host.scimClients.named.has(tenant.name)) {
+    throw refusal(`The configuration has a client "${tenant.name}". Choose another name.`)
   }
   const url = host.scimClients.urls.find(
     ({ hosts, uri, pattern }) =>

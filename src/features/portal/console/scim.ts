@@ -18,7 +18,7 @@ import type { GatewayResponse } from '#sdk/http/http.ts'
 const maxBodyBytes = 16 * 1024
 
 export const newTokenSchema = z.strictObject({
-  client: storableText(64).min(1).describe('The `uid` of the client, which is the name of a tenant'),
+  client: storableText(64).min(1).describe('The name of a tenant, which is the `uid` of its client'),
   name: storableText(64).min(1),
   expiresInDays: z.int().min(1).max(36_500).describe('Absent: the token does not expire').optional(),
 })
@@ -39,12 +39,12 @@ export const scimOperations = {
     handle: listScimTokens,
   },
   createScimToken: {
-    summary: 'Creates a token of a SCIM client; only this answer has its text',
+    summary: 'Creates a token of a SCIM tenant; only this answer has its text',
     body: 'NewScimToken',
     answers: { '201': { description: 'The token', schema: 'CreatedScimToken' } },
     failures: {
       '403': 'The caller is not an operator',
-      '409': 'The client has a token of that name, or too many',
+      '409': 'No operator added this client, or it has a token of that name, or too many',
     },
     handle: createScimToken,
   },
@@ -71,6 +71,12 @@ async function createScimToken(parts: MainParts, exchange: Exchange): Promise<Ga
   const { request, subject } = exchange
   const { host } = parts
   const { client, name, expiresInDays } = await readJsonBody(request, newTokenSchema, maxBodyBytes)
+  // A token of a client of the configuration would be a way around the approvals of what this client may change.
+  if ((await host.scimClients.tenants.get(client)) === undefined) {
+    throw new GatewayError('CONFLICT', `"${client}" is no tenant`, {
+      publicText: 'Tokens of clients of the configuration are created with "gatehouse scim-token". Choose a tenant.',
+    })
+  }
   const [now, text] = [host.clock(), newTokenText()]
   const expires = expiresInDays === undefined ? {} : { expires: new Date(now.getTime() + expiresInDays * dayMillis) }
   const token = { id: newId(), client, name, createdBy: subject.uid, ...expires }

@@ -43,11 +43,16 @@ onEachDatabase('tenants', (freshUrl) => {
     await one.tenants.setDisabled({ ...seen, version: 3 }, true)
     const given = token('acme')
     await one.clientTokens.add(given)
-    expect(await one.tenants.remove({ ...seen, version: 4 }, [row('delete')])).toBe(1)
+    // Without a look at the configuration.
+    expect(await two.clientTokens.find(given.text)).toBeUndefined()
+    await two.tenants.setDisabled({ ...seen, version: 4 }, false)
+    expect(await one.clientTokens.find(given.text)).toMatchObject({ client: 'acme', isOfTenant: true })
+    await one.tenants.setDisabled({ ...seen, version: 5 }, true)
+    expect(await one.tenants.remove({ ...seen, version: 6 }, [row('delete')])).toBe(1)
     expect(await two.tenants.get('acme')).toBeUndefined()
     expect(await two.clientTokens.find(given.text)).toBeUndefined()
     expect((await one.audit.list({ limit: 9 })).rows.map(({ action }) => action)).toEqual(['delete', 'replace', 'add'])
-    await expect(one.tenants.remove({ ...seen, version: 4 })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+    await expect(one.tenants.remove({ ...seen, version: 6 })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   })
 
   test('have a name and an address that no other has, also in a race', async () => {

@@ -34,7 +34,7 @@ onEachDatabase('tokens of SCIM clients', (freshUrl) => {
     const given = token('default', inMillis(hour))
     await one.clientTokens.add(given, [row('add')])
     const { text, ...shown } = given
-    expect(await two.clientTokens.find(text)).toEqual({ ...shown, created: expect.any(Date) })
+    expect(await two.clientTokens.find(text)).toEqual({ ...shown, created: expect.any(Date), isOfTenant: false })
     expect(await two.clientTokens.find(newTokenText())).toBeUndefined()
     expect(await two.clientTokens.find(`${text}\0`)).toBeUndefined()
     expect(JSON.stringify(await sql('select * from scim_tokens'))).not.toContain(text)

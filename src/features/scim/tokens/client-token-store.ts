@@ -34,6 +34,11 @@ export interface NewClientToken extends Pick<ClientToken, 'id' | 'client' | 'nam
   readonly expires?: Date | undefined
 }
 
+export interface UsableToken extends ClientToken {
+  /** An operator added its client in the console. */
+  readonly isOfTenant: boolean
+}
+
 /** The tokens of SCIM clients. A change and its audit rows are one transaction; times are those of the database. */
 export class ClientTokenStore {
   readonly #client: SqlClient
@@ -107,10 +112,12 @@ export class ClientTokenStore {
     return row && fromRow(row)
   }
 
-  /** The token with this text, if it can be used now. */
-  async find(text: string): Promise<ClientToken | undefined> {
+  /** The token with this text, if it can be used now. Those of a tenant that is disabled can't. */
+  async find(text: string): Promise<UsableToken | undefined> {
     const row = await findByHash.first(this.#client, { hash: secretHash(text) })
-    return row && fromRow(row)
+    if (row === undefined) return undefined
+    const { tenants, ...token } = row
+    return { ...fromRow(token), isOfTenant: tenants > 0 }
   }
 
   /** By client and name, the latest first, with those that can no longer be used, at most 1,000. */
@@ -228,8 +235,11 @@ const revokeAll = statement<{ client: string; by: string }>(
   (on) => `update scim_tokens set revoked = ${on.now}, revoked_by = :by where client = :client and ${isUsable(on.now)}`,
 )
 const getById = statement<{ id: string }, TokenRow>(`select ${columns(stored)} from scim_tokens where id = :id`)
-const findByHash = statement<{ hash: string }, TokenRow>(
-  (on) => `select ${columns(stored)} from scim_tokens where hash = :hash and ${isUsable(on.now)}`,
+/** Independent of the configuration, which a process may be unable to load again. */
+const findByHash = statement<{ hash: string }, TokenRow & { readonly tenants: number }>(
+  (on) => `select ${columns(stored)}, (select count(*) from scim_tenants where name = client) as tenants
+   from scim_tokens where hash = :hash and ${isUsable(on.now)}
+     and not exists (select 1 from scim_tenants as t where t.name = client and t.disabled is not null)`,
 )
 const list = statement<{ client: string }, TokenRow>(
   `select ${columns(stored)} from scim_tokens where :client = '' or client = :client

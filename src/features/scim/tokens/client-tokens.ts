@@ -2,8 +2,8 @@ import { BoundedCache } from '#kernel/bounded-cache.ts'
 import type { Clock } from '#kernel/clock.ts'
 import { secretHash } from '#kernel/ids.ts'
 import type { Logger } from '#kernel/logger.ts'
-import { type ClientToken, isTokenText } from './client-token.ts'
-import { type ClientTokenStore, useMillis } from './client-token-store.ts'
+import { isTokenText } from './client-token.ts'
+import { type ClientTokenStore, type UsableToken, useMillis } from './client-token-store.ts'
 
 /** The bound of a revocation: for so long, a process may not have heard of it. */
 export const checkedMillis = 5_000
@@ -15,8 +15,8 @@ export class ClientTokens {
   readonly #clock: Clock
   readonly #log: Logger
   /** By hash; undefined: no such token. */
-  readonly #checked: BoundedCache<{ readonly token: ClientToken | undefined }>
-  readonly #checks = new Map<string, Promise<ClientToken | undefined>>()
+  readonly #checked: BoundedCache<{ readonly token: UsableToken | undefined }>
+  readonly #checks = new Map<string, Promise<UsableToken | undefined>>()
   /** When this process noted the last use, by id. */
   readonly #noted = new BoundedCache<number>(rememberedTokens)
 
@@ -27,8 +27,8 @@ export class ClientTokens {
     this.#checked = new BoundedCache(rememberedTokens, clock)
   }
 
-  /** The token with this text, unless it expired or was revoked. Throws TARGET_UNREACHABLE while the database is away. */
-  async verify(text: string): Promise<ClientToken | undefined> {
+  /** The token with this text, unless it expired or was revoked, or its tenant is disabled. Throws TARGET_UNREACHABLE while the database is away. */
+  async verify(text: string): Promise<UsableToken | undefined> {
     if (!isTokenText(text)) return undefined
     const hash = secretHash(text)
     const known = this.#checked.get(hash)
@@ -40,13 +40,13 @@ export class ClientTokens {
   }
 
   /** Requests with one token, of which many may come at once, are one question to the database. */
-  #check(hash: string, text: string): Promise<ClientToken | undefined> {
+  #check(hash: string, text: string): Promise<UsableToken | undefined> {
     const check = this.#checks.get(hash) ?? this.#read(hash, text)
     this.#checks.set(hash, check)
     return check
   }
 
-  async #read(hash: string, text: string): Promise<ClientToken | undefined> {
+  async #read(hash: string, text: string): Promise<UsableToken | undefined> {
     // From before the question, so that its time counts too.
     const end = new Date(this.#clock().getTime() + checkedMillis)
     try {

@@ -4,30 +4,38 @@ import { silentLogger } from '#kernel/logger.ts'
 import { fakeModuleHost } from '#testing/modules/fake-module-host.ts'
 import { fakeParams, fakeParseContext, issueTexts, noIssues, type ParamValues } from '#testing/modules/fake-parse.ts'
 import { fakeRequest } from '#testing/modules/fake-request.ts'
-import { type ClientToken, newTokenText } from './client-token.ts'
+import { newTokenText } from './client-token.ts'
+import type { UsableToken } from './client-token-store.ts'
 import { ClientTokens, checkedMillis } from './client-tokens.ts'
 import scimToken from './scim-token.ts'
 
 /** Tokens by their texts; counts the statements. */
 class Store {
-  readonly tokens = new Map<string, ClientToken>()
+  readonly tokens = new Map<string, UsableToken>()
   readonly used: string[] = []
   reads = 0
   down = false
 
-  add(client = 'okta', more: Partial<ClientToken> = {}): string {
+  add(client = 'okta', more: Partial<UsableToken> = {}): string {
     const text = newTokenText()
-    this.tokens.set(text, { id: `id of ${client}`, client, name: 'default', created: new Date(0), ...more })
+    this.tokens.set(text, {
+      id: `id of ${client}`,
+      client,
+      name: 'default',
+      created: new Date(0),
+      isOfTenant: false,
+      ...more,
+    })
     return text
   }
 
-  async find(text: string): Promise<ClientToken | undefined> {
+  async find(text: string): Promise<UsableToken | undefined> {
     this.reads++
     if (this.down) throw new GatewayError('TARGET_UNREACHABLE', 'down')
     return this.tokens.get(text)
   }
 
-  async list(): Promise<readonly ClientToken[]> {
+  async list(): Promise<readonly UsableToken[]> {
     return [...this.tokens.values()]
   }
 
@@ -77,10 +85,17 @@ test('other tokens, and those of other clients, are refused with a challenge and
   expect((await begin(`Bearer ${text}`, { client: ['entra', 'okta'] })).kind).toBe('authenticated')
 })
 
+test('a token of a tenant is accepted by its own chain only', async () => {
+  const { store, begin } = open()
+  const text = store.add('acme', { isOfTenant: true })
+  expect((await begin(`Bearer ${text}`)).kind).toBe('rejected')
+  expect((await begin(`Bearer ${text}`, { client: 'acme' })).kind).toBe('authenticated')
+})
+
 test.each([{ client: '' }, { client: [] }, { client: ['', ''] }])('%j does not accept every client', (params) => {
   const issues = noIssues()
   scimToken.prepare(fakeParams(params), fakeParams({}), issues, fakeParseContext())
-  const remedy = 'name one, or remove the parameter to accept the tokens of all clients'
+  const remedy = 'name one, or remove the parameter to accept the tokens of all clients of the configuration'
   expect(issueTexts(issues.list)).toEqual([`error params.client: "client" names no client: ${remedy}`])
 })
 

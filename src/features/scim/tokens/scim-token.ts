@@ -15,7 +15,7 @@ export interface ClientTokenHost extends AuthHost {
 const parameters = {
   client: list({
     about:
-      'The clients whose tokens are accepted; may be repeated. All when absent, so that the rules of the URL decide; a list without a client is an error.',
+      'The clients whose tokens are accepted; may be repeated. All but those of tenants that operators add when absent, so that the rules of the URL decide; a list without a client is an error.',
   }),
   realm: text({ about: 'The realm named in `WWW-Authenticate`.', fallback: 'scim' }),
 }
@@ -27,7 +27,7 @@ export default defineAuthMechanism({
   parse: (params, issues, context) => {
     const { client, realm } = readParameters(parameters, params, issues, context)
     if (client.length === 0 && Array.from(params.names()).includes('client')) {
-      const remedy = 'name one, or remove the parameter to accept the tokens of all clients'
+      const remedy = 'name one, or remove the parameter to accept the tokens of all clients of the configuration'
       issues.error(params.pathOf('client'), `"client" names no client: ${remedy}`)
     }
     return { clients: client.length === 0 ? undefined : new Set(client), realm }
@@ -42,7 +42,9 @@ export default defineAuthMechanism({
         if (bearer.kind === 'none') return refusals.noToken
         if (bearer.kind === 'malformed') return refusals.badHeader(bearer.reason)
         const token = await clientTokens.verify(bearer.token)
-        if (token === undefined || clients?.has(token.client) === false) {
+        // An operator of the console decides about the tokens of a tenant, and not about the rest of the configuration.
+        const isAccepted = token !== undefined && (clients?.has(token.client) ?? !token.isOfTenant)
+        if (!isAccepted) {
           const reason = token === undefined ? 'the token is unknown, expired or revoked' : `it is of ${token.client}`
           return refusals.badToken(reason, 'The token is not accepted')
         }

@@ -34,7 +34,7 @@ export function ClientTokens({ client }: { readonly client?: string }) {
   return (
     <Section title={t(client === undefined ? 'scim.tokens' : 'scim.ownTokens')}>
       <Text c="dimmed">{t('scim.tokensHint')}</Text>
-      {operator && (
+      {operator && client !== undefined && (
         <Group>
           <Button variant="default" leftSection={<Icon name="plus" size={18} />} onClick={() => setCreating(true)}>
             {t('scim.create')}
@@ -50,7 +50,7 @@ export function ClientTokens({ client }: { readonly client?: string }) {
           )
         }
       </Answer>
-      {isCreating && <NewTokenDialog client={client} onClose={() => setCreating(false)} />}
+      {isCreating && client !== undefined && <NewTokenDialog client={client} onClose={() => setCreating(false)} />}
       {revoking !== undefined && (
         <ReasonDialog
           title={t('scim.revoke')}

@@ -12,13 +12,13 @@ import { Failure } from '../../../components/states.tsx'
 const lifetimes = ['90', '180', '365', ''] as const
 
 interface NewTokenDialogProps {
-  /** The client that gets the token; a field if absent. */
-  readonly client?: string | undefined
+  /** The tenant whose client gets the token. */
+  readonly client: string
   readonly onClose: () => void
 }
 
-/** Creates a token of a SCIM client, and shows it once. */
-export function NewTokenDialog({ client: given, onClose }: NewTokenDialogProps) {
+/** Creates a token of a SCIM tenant, and shows it once. */
+export function NewTokenDialog({ client, onClose }: NewTokenDialogProps) {
   const { t } = useTranslation()
   const [created, setCreated] = useState<CreatedScimToken>()
   return (
@@ -32,7 +32,7 @@ export function NewTokenDialog({ client: given, onClose }: NewTokenDialogProps) 
       closeButtonProps={{ 'aria-label': t('action.close') }}
     >
       {created === undefined ? (
-        <TokenForm given={given} onCreated={setCreated} onClose={onClose} />
+        <TokenForm client={client} onCreated={setCreated} onClose={onClose} />
       ) : (
         <Stack>
           <Text role="status">{t('scim.createdText', { name: created.name, client: created.client })}</Text>
@@ -52,22 +52,21 @@ export function NewTokenDialog({ client: given, onClose }: NewTokenDialogProps) 
 }
 
 interface TokenFormProps {
-  readonly given: string | undefined
+  readonly client: string
   readonly onCreated: (token: CreatedScimToken) => void
   readonly onClose: () => void
 }
 
-function TokenForm({ given, onCreated, onClose }: TokenFormProps) {
+function TokenForm({ client, onCreated, onClose }: TokenFormProps) {
   const { t, tn } = useTranslation()
   const queries = useQueryClient()
-  const [client, setClient] = useState(given ?? '')
   const [name, setName] = useState('default')
   const [days, setDays] = useState('365')
   const [isAsked, setAsked] = useState(false)
   const create = useMutation({
     mutationFn: () =>
       createToken({
-        client: client.trim(),
+        client,
         name: name.trim(),
         ...(days === '' ? {} : { expiresInDays: Number(days) }),
       }),
@@ -76,7 +75,7 @@ function TokenForm({ given, onCreated, onClose }: TokenFormProps) {
     gcTime: 0,
     onSettled: () => queries.invalidateQueries({ queryKey: ['admin', 'scim-tokens'] }),
   })
-  const isFilled = client.trim() !== '' && name.trim() !== ''
+  const isFilled = name.trim() !== ''
   const submit = (event: FormEvent): void => {
     event.preventDefault()
     setAsked(true)
@@ -86,19 +85,6 @@ function TokenForm({ given, onCreated, onClose }: TokenFormProps) {
   return (
     <form onSubmit={submit} noValidate>
       <Stack>
-        {given === undefined && (
-          <TextInput
-            label={t('dashboard.client')}
-            description={t('scim.clientHint')}
-            required
-            data-autofocus
-            maxLength={64}
-            autoCapitalize="none"
-            value={client}
-            onChange={(event) => setClient(event.currentTarget.value)}
-            error={missing(client)}
-          />
-        )}
         <TextInput
           label={t('tenants.name')}
           description={t('scim.nameHint')}
@@ -108,7 +94,7 @@ function TokenForm({ given, onCreated, onClose }: TokenFormProps) {
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
           error={missing(name)}
-          {...(given === undefined ? {} : { 'data-autofocus': true })}
+          data-autofocus
         />
         <NativeSelect
           label={t('scim.expires')}
