@@ -102,7 +102,8 @@ test('a change that takes all memberships or deactivates counts for the limits',
     removes: true,
     reason: '2 memberships differ. The change takes all compared memberships.',
   })
-  expect(decide({ groups: ['go'] }, { groups: ['staff', 'chess'] })).not.toHaveProperty('removes')
+  expect(decide({ groups: ['go'] }, { groups: ['staff', 'chess'] })).toMatchObject({ removes: true })
+  expect(decide({ groups: ['go', 'Chess'] }, { groups: ['staff', 'chess'] })).not.toHaveProperty('removes')
   expect(decide({}, { groups: ['staff'] }, reporting)).not.toHaveProperty('removes')
   const inactive = { attributes: { active: ['false'] } }
   const active = { status: { active: ['true'] }, attributes: { active: ['true'] } }

@@ -145,10 +145,14 @@ function lossesOf(
   policy: Policy,
 ): string[] {
   const after = Attributes.from(account.status)
+  // Those that it gets instead do not count.
+  const keeps = new Set(wanted.groups.map((name) => name.toLowerCase()))
   for (const { name } of differing) after.set(name, valuesOf(wanted, name))
   return [
     ...(!isDeactivated(account, policy) && policy.isDeactivated(after) ? ['deactivates the account'] : []),
-    ...(wanted.groups.length === 0 && account.groups.length > 0 ? ['takes all compared memberships'] : []),
+    ...(account.groups.length > 0 && account.groups.every((name) => !keeps.has(name.toLowerCase()))
+      ? ['takes all compared memberships']
+      : []),
   ]
 }
 
