@@ -21,7 +21,8 @@ export const tokensQuery = (client?: string) =>
 export const createToken = (token: {
   readonly client: string
   readonly name: string
-  readonly expiresInDays?: number
+  /** Null: it does not expire. */
+  readonly expiresInDays: number | null
 }): Promise<CreatedScimToken> => call(admin(consoleRoutes.createScimToken), { body: token })
 
 export const revokeToken = (id: string, reason: string): Promise<ScimTokenView> =>

@@ -175,7 +175,7 @@ test('link remembers a decision by the ids of the plan, and unlink forgets it', 
   const known = await run(folder, 'link', 'chat', '=bob', 'bob')
   expect(known).toMatchObject({ code: 0, errors: [], text: '=bob (id of =bob) has the account bob (U1)' })
   const given = await run(folder, 'link', 'chat', '77')
-  expect(given.text).toBe('77 has no account')
+  expect(given.text).toBe('77 has no account, stored as given')
   expect(given.errors.join()).toContain('No row of the last plan of chat has "77"')
   expect((await run(folder, 'links', 'chat')).output).toHaveLength(2)
   expect((await run(folder, 'link', 'chat', '78', 'U1')).errors.join()).toContain('is linked to "id of =bob"')

@@ -338,7 +338,8 @@ async function link(
       )
     }
     const account = stored.target === undefined ? undefined : named(target, stored.target)
-    io.stdout(linkText({ source: named(source, stored.source), target: account }))
+    const given = unknown.length === 0 ? '' : ', stored as given'
+    io.stdout(`${linkText({ source: named(source, stored.source), target: account })}${given}`)
     io.result({ reconciliation, ...stored, unknown })
   })
 }
@@ -402,7 +403,7 @@ function planLines({ plan: one, progress }: PlanProgress): string[] {
     `state      ${state}${problem === undefined ? '' : `: ${problem}`}`,
     `requested  by ${requestedBy}, ${created.toISOString()}`,
     `compared   ${compared === undefined ? 'not to the end: ' : `${compared.toISOString()}: `}${counts.source} people, ${counts.target} accounts`,
-    `found      ${[`${counts.agree} agree`, ...found].join(', ')}`,
+    ...(compared === undefined ? [] : [`found      ${[`${counts.agree} agree`, ...found].join(', ')}`]),
     ...(actions.length === 0 ? [] : [`actions    ${actions.join(', ')}`]),
     ...(counts.removes === 0
       ? []

@@ -628,6 +628,7 @@ create table reconciliation_rows (
 );
 create unique index reconciliation_rows_by_key on reconciliation_rows (plan, row_key);
 create index reconciliation_rows_by_state on reconciliation_rows (plan, state, number);
+create index reconciliation_rows_removed on reconciliation_rows (plan) where removes = 1;
 create index reconciliation_rows_by_source on reconciliation_rows (source_key, plan) where source_key is not null;
 create index reconciliation_rows_by_target on reconciliation_rows (target_key, plan) where target_key is not null;
 

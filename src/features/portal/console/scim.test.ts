@@ -105,7 +105,9 @@ test('tokens are changed by operators only, and with names that can be used', as
   const create = (body: object, as = operator) => send('POST', '/admin/scim-tokens', body, as)
   const wanted = { client: 'acme', name: 'default' }
   const { body } = await create(wanted)
-  expect(body).toMatchObject({ state: 'valid' })
+  expect(body).toMatchObject({ state: 'valid', expires: expect.any(String) })
+  const lasting = await create({ ...wanted, name: 'lasting', expiresInDays: null })
+  expect(lasting.body).not.toHaveProperty('expires')
   await expect(create(wanted)).rejects.toMatchObject({ code: 'CONFLICT' })
   // Clients of the configuration may change what approvals protect.
   await expect(create({ ...wanted, client: 'okta' })).rejects.toMatchObject({ code: 'CONFLICT' })
@@ -131,5 +133,5 @@ test('tokens are changed by operators only, and with names that can be used', as
   await expect(send('GET', '/admin/scim-tokens', undefined, someone('ada', ['people']))).rejects.toMatchObject({
     code: 'ACCESS_DENIED',
   })
-  expect(await one.clientTokens.list()).toMatchObject([{ name: 'default' }])
+  expect(await one.clientTokens.list()).toMatchObject([{ name: 'default' }, { name: 'lasting' }])
 })

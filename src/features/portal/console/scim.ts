@@ -20,7 +20,7 @@ const maxBodyBytes = 16 * 1024
 export const newTokenSchema = z.strictObject({
   client: storableText(64).min(1).describe('The name of a tenant, which is the `uid` of its client'),
   name: storableText(64).min(1),
-  expiresInDays: z.int().min(1).max(36_500).describe('Absent: the token does not expire').optional(),
+  expiresInDays: z.int().min(1).max(36_500).nullable().default(365).describe('Null: the token does not expire'),
 })
 
 export const tokenChangeSchema = z.strictObject({ reason: reasonText })
@@ -78,7 +78,7 @@ async function createScimToken(parts: MainParts, exchange: Exchange): Promise<Ga
     })
   }
   const [now, text] = [host.clock(), newTokenText()]
-  const expires = expiresInDays === undefined ? {} : { expires: new Date(now.getTime() + expiresInDays * dayMillis) }
+  const expires = expiresInDays === null ? {} : { expires: new Date(now.getTime() + expiresInDays * dayMillis) }
   const token = { id: newId(), client, name, createdBy: subject.uid, ...expires }
   const by = { requestor: subject.uid, requestId: request.id }
   await host.scimClients.tokens.add({ ...token, text }, [tokenAudit('add', token, by)])

@@ -68,7 +68,7 @@ function TokenForm({ client, onCreated, onClose }: TokenFormProps) {
       createToken({
         client,
         name: name.trim(),
-        ...(days === '' ? {} : { expiresInDays: Number(days) }),
+        expiresInDays: days === '' ? null : Number(days),
       }),
     onSuccess: onCreated,
     // No text of a token stays in memory longer than it is shown.
