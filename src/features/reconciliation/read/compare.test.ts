@@ -63,7 +63,7 @@ describe('a comparison', () => {
       differences.map(({ source: person, target: account, reason }) => [person?.login ?? account?.login, reason]),
     )
     expect(Object.fromEntries(reasons)).toEqual({
-      changed: 'Mail differs, and 2 memberships differ.',
+      changed: 'Mail differs, and 2 memberships differ. The change takes all compared memberships.',
       mailed: 'The login is "elsewhere" instead of "mailed", and mail differs.',
       renamed: 'The login is "former" instead of "renamed".',
       extra: 'No person of the source has this account.',
@@ -332,7 +332,8 @@ describe('a comparison', () => {
     await source.updateGroup('staff', { attributes: {}, newName: 'crew' }, quietRequest)
     expect(await only()).toMatchObject({
       groups: { add: ['crew'], remove: ['staff'] },
-      reason: '2 memberships differ. The target does not have the group "crew".',
+      reason:
+        '2 memberships differ. The change takes all compared memberships. The target does not have the group "crew".',
     })
     await source.deleteGroup('crew', quietRequest)
     expect(await only()).toMatchObject({ groups: { add: [], remove: ['staff'] }, removes: true })
