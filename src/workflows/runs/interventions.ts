@@ -37,6 +37,11 @@ export class RunInterventions {
     return run && { ...run, definitions: { [run.head.workflow]: run.head.definition, ...pinnedDefinitions(run.data) } }
   }
 
+  /** Those of the runs that are stored, in any order. */
+  several(ids: readonly string[]) {
+    return this.#store.several(ids)
+  }
+
   /** Throws BAD_REQUEST for an `after` that is not the `next` of a page. */
   list(query: RunQuery) {
     return this.#store.list(query)

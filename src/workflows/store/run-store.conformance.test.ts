@@ -49,6 +49,16 @@ onEachDatabase('runs', (freshUrl) => {
     expect(found.get('c')).toEqual(new Map())
   })
 
+  test('several runs are read at once', async () => {
+    const { one, two } = await open()
+    const started = Array.from({ length: 70 }, (_, i) => `r${i}`)
+    for (const id of started) await one.runs.start(newRun(id))
+    const found = await two.runs.several(['no', '\0', 'r0', ...started])
+    expect(ids(found).sort()).toEqual(started.sort())
+    expect(await two.runs.several(['no', 'r7'])).toMatchObject([{ state: 'ready', head: newRun('r7').head }])
+    expect(await two.runs.several([])).toEqual([])
+  })
+
   test('a started run can be read, listed, and claimed with its secret', async () => {
     const { one, two, woken } = await open()
     const run = newRun('a', {

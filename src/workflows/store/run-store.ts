@@ -257,6 +257,11 @@ export class RunStore {
     return row && toStoredRun(row)
   }
 
+  /** Those of the runs that are stored, in any order. */
+  async several(ids: readonly string[]): Promise<readonly Run[]> {
+    return (await findSeveral.all(this.#client, {}, [...new Set(ids)].filter(isStorable))).map(toRun)
+  }
+
   /** The run of the same subject that workers execute before this one, if this one is ready. */
   async ahead(id: string): Promise<Run | undefined> {
     if (!isStorable(id)) return undefined
@@ -515,6 +520,7 @@ const expireLeases = statement<object, { id: string }>(
 )
 
 const findById = statement<{ id: string }, StoredRunRow>(`select ${runColumns}, data from runs where id = :id`)
+const findSeveral = new ListStatement<object, string, RunRow>(`select ${runColumns} from runs where id in (:list)`)
 const findWhole = statement<{ id: string }, StoredRunRow>(`select ${storedRunColumns} from runs where id = :id`)
 interface ChangeRow extends IdentityColumns {
   readonly id: string

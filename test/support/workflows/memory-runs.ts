@@ -113,6 +113,10 @@ export class MemoryRuns implements Partial<Public<RunService>> {
     return new Map([...this.parameters].filter(([id]) => runs.includes(id)))
   }
 
+  async several(ids: readonly string[]): Promise<readonly Run[]> {
+    return [...this.runs.values()].filter(({ head }) => ids.includes(head.id))
+  }
+
   async get(id: string): Promise<PinnedRun | undefined> {
     const run = this.runs.get(id)
     return run && { ...run, definitions: { [run.head.workflow]: run.head.definition } }

@@ -15,14 +15,15 @@ export async function presentEnd(
   { workflow, subject: { login, identity }, parameters, parameterNames }: OfferedAccess,
   { host }: Pick<MainParts, 'host'>,
 ): Promise<Date | undefined> {
+  const grants = await host.grants.through(workflow, login)
+  const runs = await host.runs.several(grants.flatMap(({ run }) => run ?? []))
+  // Another user may have this login at the target.
+  const own = runs.flatMap(({ head: { id, who } }) =>
+    identity !== undefined && isUser(who.subject, { login, identity }) ? [id] : [],
+  )
   const names = [...parameterNames].filter((name) => name !== expiryKey)
-  const ends: Date[] = []
-  for (const { run: id, expires } of await host.grants.through(workflow, login)) {
-    const run = id === undefined ? undefined : await host.runs.get(id)
-    // Another user may have this login at the target.
-    if (run === undefined || identity === undefined || !isUser(run.head.who.subject, { login, identity })) continue
-    const given = names.length === 0 ? undefined : (await host.runs.parametersOf([run.head.id])).get(run.head.id)
-    if (names.every((name) => given?.get(name) === parameters[name])) ends.push(expires)
-  }
-  return ends.length === 0 ? undefined : new Date(Math.min(...ends.map(Number)))
+  const given = names.length === 0 ? undefined : await host.runs.parametersOf(own)
+  const through = new Set(own.filter((id) => names.every((name) => given?.get(id)?.get(name) === parameters[name])))
+  const ends = grants.flatMap(({ run, expires }) => (run !== undefined && through.has(run) ? [Number(expires)] : []))
+  return ends.length === 0 ? undefined : new Date(Math.min(...ends))
 }

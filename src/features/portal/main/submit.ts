@@ -140,9 +140,8 @@ async function requireLaterEnd(
   if ((await open.equalTo({ ...line, subject, parameters: withEnd(line) })) !== undefined) return
   if (await parts.host.runs.wasCalled(callKey(subject, line, exchange))) return
   const isOwn = subject.identity === exchange.subject.identity
-  throw new Refused(
-    `${isOwn ? 'You have' : `${subject.login} has`} this until ${present.toISOString()}; choose a later time`,
-  )
+  const had = isOwn ? `You have this until ${present.toISOString()}` : `${subject.login} has this for longer already`
+  throw new Refused(`${had}; choose a later time`)
 }
 
 /** Mails about the requests are in the language of the caller who chose no other. The requests don't depend on it. */
