@@ -332,15 +332,19 @@ export class PlanWorker {
       const present = await systems.compareOne(difference, signal)
       const changed = changeSince(difference, present?.difference)
       if (present === undefined || changed !== undefined) return await this.#set(plan, number, 'skipped', changed)
+      // Before a run is prepared; another plan may still start one until the row is.
       const pending = await store.pendingRun(plan, systems.ofTarget, difference)
-      if (pending !== undefined) {
-        return await this.#set(plan, number, 'skipped', `The run ${pending} of an earlier plan has not ended.`)
-      }
+      if (pending !== undefined) return await this.#skipPending(plan, number, pending)
       const { target, copiesLogin } = systems
       const run = await runtime.prepare(callOf({ ...present, plan, workflow, target, copiesLogin }))
-      if (!(await store.startRow(plan, number, run))) throw new ClaimLost()
-      return 'started'
+      const start = await store.startRow(plan, row, run, systems)
+      if (start.kind === 'void') throw new ClaimLost()
+      return start.kind === 'pending' ? await this.#skipPending(plan, number, start.run) : start.kind
     })
+  }
+
+  #skipPending(plan: PlanClaim, number: number, run: string): Promise<RowState> {
+    return this.#set(plan, number, 'skipped', `The run ${run} of an earlier plan has not ended.`)
   }
 
   /**

@@ -5,7 +5,8 @@ import { newId } from '#kernel/ids.ts'
 import { onEachDatabase } from '#testing/databases/databases.ts'
 import { auditRow, minute, newRun, noLease, workflowStores } from '#testing/databases/workflow-stores.ts'
 import { countsOf, missingAccount } from '#testing/reconciliation/difference.ts'
-import type { ClaimedPlan } from './plan-record.ts'
+import type { NewRun } from '#workflows/store/run-commit.ts'
+import type { ClaimedPlan, PlanClaim } from './plan-record.ts'
 import type { ReconciliationStore } from './reconciliation-store.ts'
 
 const requested = (reconciliation = 'chat') => ({ id: newId(), reconciliation, requestedBy: 'Ada', isAutomatic: false })
@@ -30,10 +31,21 @@ async function planned(store: ReconciliationStore, differences: readonly Differe
   return claim.id
 }
 
-async function applying(store: ReconciliationStore, differences: readonly Difference[]): Promise<ClaimedPlan> {
-  const id = await planned(store, differences)
+async function applying(
+  store: ReconciliationStore,
+  differences: readonly Difference[],
+  reconciliation?: string,
+): Promise<ClaimedPlan> {
+  const id = await planned(store, differences, reconciliation)
   await store.change(id, 'approve', { approval, ...noAudit })
   return await claimed(store)
+}
+
+/** Starts a run for a row of the plan, whose target "chat" has two reconciliations. */
+async function startRow(store: ReconciliationStore, claim: PlanClaim, number: number, run: NewRun) {
+  const [row] = await store.rows(claim.id, { limit: 1, after: number - 1 })
+  if (row === undefined) throw new Error('no such row')
+  return await store.startRow(claim, row, run, { target: 'chat', ofTarget: ['wiki', 'chat'] })
 }
 
 onEachDatabase('reconciliations', (freshUrl) => {
@@ -115,7 +127,7 @@ onEachDatabase('reconciliations', (freshUrl) => {
       expect((await store.get(waiting))?.state).toBe('planned')
       const claim = await claimed(store)
       expect(await store.window('chat', 'other', minute)).toMatchObject({ removals: { deactivate: 1, change: 1 } })
-      await store.startRow(claim, 0, newRun('run-1'))
+      await startRow(store, claim, 0, newRun('run-1'))
       await store.change(first.id, 'stop', noAudit)
       // A worker still looks after its runs.
       expect((await claimed(store)).id).toBe(first.id)
@@ -237,10 +249,10 @@ onEachDatabase('reconciliations', (freshUrl) => {
       const claim = await applying(store, [missingAccount('ada'), missingAccount('bob', { action: 'report' })])
       expect(claim).toMatchObject({ state: 'applying', approval })
       expect(await store.openRows(claim.id, 10)).toMatchObject([{ number: 0 }])
-      expect(await store.startRow(claim, 0, newRun('run-1'))).toBe(true)
-      expect(await store.startRow(claim, 0, newRun('run-2'))).toBe(false)
-      expect(await store.startRow(claim, 1, newRun('run-3'))).toBe(false)
-      expect(await other.startRow({ ...claim, fence: claim.fence - 1 }, 0, newRun('run-4'))).toBe(false)
+      expect(await startRow(store, claim, 0, newRun('run-1'))).toEqual({ kind: 'started' })
+      expect(await startRow(store, claim, 0, newRun('run-2'))).toEqual({ kind: 'void' })
+      expect(await startRow(store, claim, 1, newRun('run-3'))).toEqual({ kind: 'void' })
+      expect(await startRow(other, { ...claim, fence: claim.fence - 1 }, 0, newRun('run-4'))).toEqual({ kind: 'void' })
       expect((await one.runs.list({ limit: 10 })).runs.map(({ head }) => head.id)).toEqual(['run-1'])
       expect(woken).toContain('run-1')
     })
@@ -248,7 +260,7 @@ onEachDatabase('reconciliations', (freshUrl) => {
     test('shows rows whose runs have changed, until they are settled', async () => {
       const { store, one, sql } = await open()
       const claim = await applying(store, [missingAccount('ada'), missingAccount('bob'), missingAccount('eve')])
-      for (const [number, id] of ['a', 'b', 'c'].entries()) await store.startRow(claim, number, newRun(id))
+      for (const [number, id] of ['a', 'b', 'c'].entries()) await startRow(store, claim, number, newRun(id))
       expect(await store.changedRows(claim.id, 10)).toEqual([])
       await sql(`update runs set state = 'completed', ended = 5 where id = 'a' returning id`)
       await sql(`update runs set state = 'waiting' where id = 'b' returning id`)
@@ -284,8 +296,8 @@ onEachDatabase('reconciliations', (freshUrl) => {
       const extra = { key: 'account 7', kind: 'extra', action: 'deactivate', source: undefined } as const
       const account = { id: '7', login: 'Ann' }
       const claim = await applying(store, [missingAccount('ann', { ...extra, target: account }), missingAccount('bob')])
-      await store.startRow(claim, 0, newRun('a'))
-      await store.startRow(claim, 1, newRun('b'))
+      await startRow(store, claim, 0, newRun('a'))
+      await startRow(store, claim, 1, newRun('b'))
       const pending = (of: Difference, names = ['wiki', 'chat'], id = 'other') => store.pendingRun({ id }, names, of)
       const again = missingAccount('dan', { kind: 'different', action: 'change', target: { ...account, login: 'ann' } })
       expect(await pending(again)).toBe('a')
@@ -299,10 +311,28 @@ onEachDatabase('reconciliations', (freshUrl) => {
       expect(await pending(again)).toBeUndefined()
     })
 
+    test('starts one run for an account that plans of two reconciliations start at the same time', async () => {
+      const { store, other, one } = await open()
+      const logins = Array.from({ length: 10 }, (_, i) => `user${i}`)
+      const differences = logins.map((login) => missingAccount(login))
+      const claim = await applying(store, differences)
+      const twin = await applying(store, differences, 'wiki')
+      for (const [number, login] of logins.entries()) {
+        const starts = await Promise.all([
+          startRow(store, claim, number, newRun(`chat ${login}`)),
+          startRow(other, twin, number, newRun(`wiki ${login}`)),
+        ])
+        const isFirst = starts[0]?.kind === 'started'
+        const pending = { kind: 'pending', run: `${isFirst ? 'chat' : 'wiki'} ${login}` }
+        expect(starts).toEqual(isFirst ? [{ kind: 'started' }, pending] : [pending, { kind: 'started' }])
+      }
+      expect((await one.runs.list({ limit: 100 })).runs).toHaveLength(logins.length)
+    })
+
     test('defers a row longer each time, also one whose run has ended', async () => {
       const { store, sql } = await open()
       const claim = await applying(store, [missingAccount('ann'), missingAccount('bob')])
-      await store.startRow(claim, 1, newRun('b'))
+      await startRow(store, claim, 1, newRun('b'))
       await sql(`update runs set state = 'completed', ended = 5 where id = 'b' returning id`)
       const numbers = async () => [
         ...(await store.openRows(claim.id, 10)).map(({ number }) => number),
@@ -323,7 +353,7 @@ onEachDatabase('reconciliations', (freshUrl) => {
     test('is kept while runs of it wait', async () => {
       const { store, sql } = await open()
       const claim = await applying(store, [missingAccount('ann')])
-      await store.startRow(claim, 0, newRun('a'))
+      await startRow(store, claim, 0, newRun('a'))
       await store.endApplying(claim, noLease, [])
       const later = new Date(Date.now() + minute)
       const retention = { plans: later, plansKept: 0, reports: new Date(0) }
@@ -375,9 +405,9 @@ onEachDatabase('reconciliations', (freshUrl) => {
     test('stops a plan, and rows that have started are still settled', async () => {
       const { store, sql } = await open()
       const claim = await applying(store, [missingAccount('ada'), missingAccount('bob')])
-      await store.startRow(claim, 0, newRun('a'))
+      await startRow(store, claim, 0, newRun('a'))
       await store.change(claim.id, 'stop', { problem: 'Stopped by Ada.', audit: [] })
-      expect(await store.startRow(claim, 1, newRun('b'))).toBe(false)
+      expect(await startRow(store, claim, 1, newRun('b'))).toEqual({ kind: 'void' })
       await sql(`update runs set state = 'completed', ended = 5 where id = 'a' returning id`)
       const again = await claimed(store)
       expect(again.state).toBe('stopped')

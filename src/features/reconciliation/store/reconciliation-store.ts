@@ -1,6 +1,6 @@
 import sql, { empty, raw } from 'sql-template-tag'
 import { appendAudit } from '#audit/store/audit-chain.ts'
-import type { DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
+import type { DatabaseReader, DatabaseTransaction, SqlClient } from '#database/sql-client.ts'
 import {
   columns,
   deletedAtOnce,
@@ -67,6 +67,15 @@ interface PartCommit {
   readonly definition: string
   readonly leaseMillis: number
 }
+
+/** A target, and the names of the reconciliations that change its accounts. */
+interface ReconciledTarget {
+  readonly target: string
+  readonly ofTarget: readonly string[]
+}
+
+/** `void`: the claim is, or the row is no longer open. `pending`: see `pendingRun`. */
+type RowStart = { readonly kind: 'started' | 'void' } | { readonly kind: 'pending'; readonly run: string }
 
 /** The end of a comparison. */
 interface ComparisonEnd {
@@ -249,19 +258,12 @@ export class ReconciliationStore {
    * The run that another plan of one of these reconciliations has started for the same difference, person or account, and
    * that has not ended. Reconciliations of one target have its accounts in common.
    */
-  async pendingRun(
+  pendingRun(
     { id }: Pick<Plan, 'id'>,
     reconciliations: readonly string[],
     of: Difference,
   ): Promise<string | undefined> {
-    const { source, target } = of
-    const keys = {
-      rowKey: rowKeyOf(of),
-      sourceKey: loginKeyOf(source?.login),
-      targetKey: loginKeyOf(target?.login),
-    }
-    const [row] = await findPending.all(this.#client, { plan: id, ...keys }, reconciliations)
-    return row?.run ?? undefined
+    return pendingRun(this.#client, id, reconciliations, of)
   }
 
   /** In order, without those that are deferred. */
@@ -270,17 +272,27 @@ export class ReconciliationStore {
   }
 
   /**
-   * Stores the run and that the row has started it, so that a row never starts two. False, and nothing is written, when the
-   * claim is void or the row is no longer open.
+   * Stores the run and that the row has started it, so that a row never starts two, and neither do plans of several
+   * reconciliations of the target for what `pendingRun` compares. Otherwise stores nothing.
    */
-  startRow({ id, fence }: PlanClaim, number: number, run: NewRun): Promise<boolean> {
+  startRow(
+    { id, fence }: PlanClaim,
+    { number, difference }: Pick<PlanRow, 'number' | 'difference'>,
+    run: NewRun,
+    { target, ofTarget }: ReconciledTarget,
+  ): Promise<RowStart> {
     const { deadline } = run.head
     const effects = { starts: [run], ...(deadline && { timers: [deadlineTimer(run.head.id, deadline)] }) }
-    return transactionWithWakeUp(this.#client, this.#wake, async (tx) => {
+    return transactionWithWakeUp<RowStart>(this.#client, this.#wake, async (tx) => {
+      // Plans of one target wait for each other here, so that the later one finds the run of the earlier.
+      await lockTarget.all(tx, { target })
       const now = await lockApplied(tx, { id, fence })
-      const isStarted = now !== undefined && (await startRow.run(tx, { plan: id, number, run: run.head.id, now })) > 0
-      if (!isStarted) return { value: false, ready: [] }
-      return { value: true, ready: await writeEffects(tx, effects, now) }
+      if (now === undefined) return { value: { kind: 'void' }, ready: [] }
+      const pending = await pendingRun(tx, id, ofTarget, difference)
+      if (pending !== undefined) return { value: { kind: 'pending', run: pending }, ready: [] }
+      const isStarted = (await startRow.run(tx, { plan: id, number, run: run.head.id, now })) > 0
+      if (!isStarted) return { value: { kind: 'void' }, ready: [] }
+      return { value: { kind: 'started' }, ready: await writeEffects(tx, effects, now) }
     })
   }
 
@@ -484,6 +496,23 @@ const refusalOf = (change: PlanChange, state: PlanState): string => `${needed[ch
 const lockApplied = async (tx: DatabaseTransaction, claim: PlanClaim): Promise<number | undefined> =>
   (await touchClaimed.first(tx, { id: claim.id, fence: claim.fence }))?.updated
 
+/** See `ReconciliationStore.pendingRun`. */
+async function pendingRun(
+  reader: DatabaseReader,
+  plan: string,
+  reconciliations: readonly string[],
+  of: Difference,
+): Promise<string | undefined> {
+  const { source, target } = of
+  const keys = {
+    rowKey: rowKeyOf(of),
+    sourceKey: loginKeyOf(source?.login),
+    targetKey: loginKeyOf(target?.login),
+  }
+  const [row] = await findPending.all(reader, { plan, ...keys }, reconciliations)
+  return row?.run ?? undefined
+}
+
 type ReportRow = Omit<ReconciliationReport, 'at'> & { readonly at: number }
 
 type DriftRow = ReportRow & { readonly differsSince: number | null }
@@ -642,6 +671,11 @@ const touchClaimed = statement<Claimed, { updated: number }>(
   (on) => `update reconciliation_plans set attempt = 0, updated = ${on.now},
       problem = case when state = 'applying' then null else problem end
     where ${claimed} and state in ('applying', 'applied', 'stopped', 'expired', 'failed') returning updated`,
+)
+/** Distinguishes locks on targets from other advisory locks. */
+const targetLock = 61
+const lockTarget = statement<{ target: string }, unknown>((on) =>
+  on.name === 'postgres' ? `select pg_advisory_xact_lock(hashtextextended(:target, ${targetLock}))` : `select :target`,
 )
 const startRow = statement<{ plan: string; number: number; run: string; now: number }>(
   `update reconciliation_rows set state = 'started', run = :run, reason = null, attempt = 0, due = null, updated = :now
