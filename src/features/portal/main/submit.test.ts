@@ -307,9 +307,9 @@ describe('the expiry date', () => {
 
     test('is compared with few reads, however much it is', async () => {
       const { submit, runs } = await openWith(...Array.from({ length: 100 }, () => 'ann'))
-      const reads = [vi.spyOn(runs, 'get'), vi.spyOn(runs, 'several'), vi.spyOn(runs, 'parametersOf')]
+      const reads = (['get', 'several', 'parametersOf'] as const).map((name) => vi.spyOn(runs, name))
       expect(await submit({ expires: '2030-01-20' })).toMatch(/^You have this until/)
-      expect(reads.flatMap(({ mock }) => mock.calls).length).toBeLessThan(5)
+      expect(reads.reduce((sum, { mock }) => sum + mock.calls.length, 0)).toBeLessThan(5)
     })
 
     test('is not compared with access of another user of the same login at a target', async () => {
