@@ -66,7 +66,7 @@ describe('at the same time', () => {
       if (person !== undefined) person.version++
     }
     const { status, body } = await send('PATCH', '/Groups/red', add('u0'))
-    expect([status, workflows.calls.length]).toEqual([503, 5])
+    expect([status, workflows.calls.length]).toEqual([503, 10])
     expect(body['detail']).toBe('Other requests are changing the resource. Try again.')
   })
 

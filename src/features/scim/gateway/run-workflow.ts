@@ -247,7 +247,8 @@ function textForClients(error: GatewayError, names: ReadonlyMap<string, string>)
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-const maxAttempts = 5
+/** Of requests that change a resource at the same time, one gets through at each attempt. */
+const maxAttempts = 10
 const maxPauseMillis = 50
 
 /**
