@@ -20,10 +20,14 @@ beforeAll(async () => {
 function offered(...words: readonly string[]): string[] {
   const complete =
     'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gatehouse; printf "%s\\n" "${COMPREPLY[@]}"'
-  const { stdout, stderr, status } = spawnSync('bash', ['-u', '-c', complete, 'bash', script, 'gatehouse', ...words], {
-    cwd: folder,
-    encoding: 'utf8',
-  })
+  const { stdout, stderr, status } = spawnSync(
+    'bash',
+    ['--norc', '-u', '-c', complete, 'bash', script, 'gatehouse', ...words],
+    {
+      cwd: folder,
+      encoding: 'utf8',
+    },
+  )
   expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
   return stdout.split('\n').filter((line) => line !== '')
 }
